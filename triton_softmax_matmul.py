@@ -23,14 +23,21 @@ import time
 
 def leave(status, *lines):
     """Print the lines and the exit line, and end the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # one Ctrl-C is enough
     print(*lines, f"exit {status}", sep="\n")
     sys.exit(status)
+
+def stopped(kind, error, _):
+    """Say what ended the process: a full disk, a busy card, a bad kernel."""
+    try:
+        print(text := f"stopped by {kind.__name__}: {error}\nexit 1")
+    except OSError:  # it is stdout's disk that is full
+        print(text, file=sys.stderr)
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us quietly
     signal.signal(signal.SIGINT, lambda *_: leave(130, "interrupted"))
-    sys.excepthook = lambda kind, error, _: print(  # a full disk, a busy card
-        f"stopped by {kind.__name__}: {error}\nexit 1")
+    sys.excepthook = stopped
     sys.stdout.reconfigure(line_buffering=True)  # rows as they are measured
     if sys.argv[1:]:
         leave(*(0, __doc__.strip()) if sys.argv[1:] == ["--help"] else
@@ -46,13 +53,13 @@ try:
         raise ImportError("TRITON_INTERPRET was changed after Triton's import")
     if (INTERPRET and triton.__version__.startswith("3.6.")
             and np.lib.NumpyVersion(np.__version__) >= "2.4.0"):
-        raise ImportError(f"Triton {triton.__version__} cannot interpret with "
-                          f"numpy {np.__version__}: take numpy<2.4 or a newer "
-                          "Triton")
+        raise ImportError(
+            f"Triton {triton.__version__} cannot interpret with numpy "
+            f"{np.__version__}: take numpy<2.4 or Triton 3.7 or newer")
 except Exception as error:  # a broken package raises more than ImportError
     if __name__ != "__main__":
         raise
-    leave(2, f"cannot start: {str(error).splitlines()[0]}.  To install: "
+    leave(2, f"cannot start: {error!r:.300}.  To install: "
              "python3 -m pip install torch==2.13.0 triton==3.7.1 numpy "
              "(Triton ships for Linux only; on Windows use WSL2)")
 
@@ -177,8 +184,7 @@ def matmul(a, b, ieee, config=CONFIGS[2], out=None, kernel=matmul_kernel):
     require("out", out, (m, n), [a, b])
     for name, x in ("a", a), ("b", b), ("out", out):  # int64 costs up to 10 %
         if sum((n - 1) * s for n, s in zip(x.shape, x.stride())) >= 2**31:
-            raise ValueError(f"{name} {tuple(x.shape)}, strides {x.stride()}, "
-                             "reaches past 2^31 elements")
+            raise ValueError(f"{name} {tuple(x.shape)} spans over 2^31 values")
     if out.numel():
         with torch.cuda.device_of(a):
             kernel[lambda meta: (triton.cdiv(m, meta["BLOCK_M"])
@@ -203,10 +209,9 @@ def matmul64(a, b):
 # ---------------------------------------------------------------- tolerances
 # A sum of k products, each rounded to 2^-24, is off by at most k 2^-24 |a| |b|
 # (Higham, Accuracy and Stability, 3.5), and by lambda sqrt(k) 2^-24 |a| |b|
-# where the rounding errors are independent (Higham and Mary 2019).
+# where rounding errors are independent (Higham and Mary 2019); lambda is 4.
 def matmul_tolerance(k, precision):
-    """For max |c - c64| / (|a| |b|) over k products, with lambda = 4; tf32
-    adds the truncation of both inputs to 10 bits of mantissa."""
+    """For max |c - c64| / (|a| |b|); tf32 truncates both inputs to 10 bits."""
     limit, arithmetic = 4 * np.sqrt(k) * 2**-24, f"4 sqrt({k}) 2^-24"
     return (limit, arithmetic) if precision == "ieee" else (
         2 * 2**-10 + 2**-20 + limit, "2^-9 + 2^-20 + " + arithmetic)
@@ -219,11 +224,10 @@ def softmax_tolerance(n):
 FRAME = 144  # NaN: 16 before a view, 128 after it, as far as a block reaches
 SIZE, PRECISIONS = 2048, ("ieee", "tf32")
 LAYOUTS = {"row-major": "stride_bn", "K-major": "stride_bk"}  # of B; which is 1
-# m, n, k; the configs take turns, so that 270 rows are CONFIGS[0]'s: five tile
-# rows, a group of 4 and one of 1.  SIZE cubed is for every config.
+# m, n, k; configs take turns: 270 rows are five tile rows, groups of 4 and 1.
 MATMUL_CASES = [(64, 64, 64), (97, 61, 83), (1, 40, 7), (270, 70, 20),
                 (40, 1, 33), (3, 4, 1), (5, 6, 0),
-                *([] if INTERPRET else [(SIZE, SIZE, SIZE)])]
+                *[(SIZE, SIZE, SIZE)] * (not INTERPRET)]  # for every config
 
 def framed(values, device, k_major=False):
     """values as a view into NaN-filled memory, and that memory."""
@@ -234,9 +238,8 @@ def framed(values, device, k_major=False):
     return (view.t() if k_major else view), frame
 
 def check(what, run, inputs, want, scale, tolerance, form=np.asarray):
-    """Run on framed inputs into a NaN frame; print and return (passed, out).
-    Passes where max |form(out) - want| / scale is within the tolerance, and
-    NaN and infinity stand exactly where want has them."""
+    """Run on framed inputs into a NaN frame: is max |form(out) - want| / scale
+    within limits, with NaN and inf where want has them?  (passed, out)"""
     limit, arithmetic = tolerance
     before = [frame.clone() for _, frame in inputs]
     blank = torch.full((len(inputs[0][0]), inputs[-1][0].shape[1]), torch.nan)
@@ -281,8 +284,7 @@ def softmax_checks(device, kernel=softmax_kernel):
     return passed
 
 def matmul_checks(device, configs=CONFIGS, kernel=matmul_kernel):
-    """Whether every matmul case passes in both layouts of B, and tf32 differs
-    from ieee, or equals it where numpy interprets both."""
+    """Whether all cases pass in both layouts of B, and tf32 is tf32."""
     g, passed = torch.Generator().manual_seed(86), True
     for turn, (m, n, k) in enumerate(MATMUL_CASES):
         turns = configs if m == SIZE else [configs[turn % len(configs)]]
@@ -387,13 +389,12 @@ def precision_table(a, b):
     cut, near = [[tf32_bits(x, add) for x in (a, b)] for add in (0, 0x1000)]
     want, scale = matmul64(a.cpu().numpy(), b.cpu().numpy())
     tf32, tf32_cut = matmul(a, b, False), matmul(*cut, False)
-    results = {"ieee": matmul(a, b, True), "tf32": tf32,
-               "tf32, inputs truncated first": tf32_cut,
-               "tf32, inputs rounded first": matmul(*near, False),
-               "torch.mm ieee": pinned_mm(a, b, "ieee"),
-               "torch.mm tf32": pinned_mm(a, b, "tf32")}
-    errors = {name: (np.abs(c.cpu().numpy() - want) / scale).max()
-              for name, c in results.items()}
+    errors = {n: (np.abs(c.cpu().numpy() - want) / scale).max() for n, c in (
+        ("ieee", matmul(a, b, True)), ("tf32", tf32),
+        ("tf32, inputs truncated first", tf32_cut),
+        ("tf32, inputs rounded first", matmul(*near, False)),
+        ("torch.mm ieee", pinned_mm(a, b, "ieee")),
+        ("torch.mm tf32", pinned_mm(a, b, "tf32")))}
     print(f"\nerror at {SIZE} cubed, max |c - c64| / (|a| |b|)",
           *(f"{name:<30} {error:.2e}" for name, error in errors.items()),
           f"tf32 gives truncated inputs the same bits: {tf32.equal(tf32_cut)}",
@@ -465,8 +466,7 @@ def main():
     if INTERPRET:
         print("\nTriton's interpreter has no tf32: here it must equal ieee.\n")
         passed = softmax_checks("cpu") & matmul_checks("cpu")
-        print("\n1, 2, 4 open: the interpreter has neither tf32 nor time\n3",
-              held(passed), "in the interpreter: softmax and equal errors")
+        print("\n3", held(passed), "in the interpreter; 1, 2, 4 open: no tf32")
         return int(not passed)
     if reason := refusal():
         print(f"""

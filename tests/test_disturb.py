@@ -1,0 +1,166 @@
+"""Interrupted, cut off, on a full disk: a plain line and never a traceback."""
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import SCRIPT, clean_env, ended, run_script
+
+INTERPRET = {"TRITON_INTERPRET": "1"}
+
+
+def start():
+    """The interpreter pass, under way."""
+    return subprocess.Popen(
+        [sys.executable, SCRIPT], env=clean_env(**INTERPRET), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+# ---------------------------------------------------------------- interrupted
+@pytest.mark.parametrize("after", ["", "pass  ieee 97x"],
+                         ids=["first line", "matmul"])
+def test_interrupt_while_running(after):
+    with start() as process:
+        for line in process.stdout:
+            if line.startswith(after):
+                break
+        process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=60)
+    assert text.endswith("interrupted\nexit 130\n")
+    assert errors == ""
+    assert process.returncode == 130
+
+
+# Run before the script: Ctrl-C as this package is looked for.
+INTERRUPT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch", "triton"])
+def test_interrupt_while_importing(run_after, package):
+    result = run_after(INTERRUPT.format(package))
+    assert ended(result, 130) == "interrupted\nexit 130\n"
+    assert result.stderr == ""
+
+
+def test_interrupt_twice(run_after):
+    # The second meets a process that is already on its way out.
+    result = run_after(INTERRUPT.format("numpy") + """
+import atexit
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+""")
+    assert result.stderr == ""
+    assert ended(result, 130) == "interrupted\nexit 130\n"
+
+
+# -------------------------------------------------------------------- cut off
+def test_reader_that_leaves():  # as in `| head -1`
+    with start() as process:
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=60) == -signal.SIGPIPE
+        assert process.stderr.read() == ""
+
+
+def test_stdout_closed():
+    result = run_script(env=INTERPRET, shell="exec >&-")
+    assert result.stderr == ""
+    assert result.returncode in (0, 1)  # nobody could read which
+
+
+def test_stdout_on_a_full_disk():
+    result = run_script(env=INTERPRET, shell="exec >/dev/full")
+    assert "No space left" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 1
+
+
+# -------------------------------------------- a hostile place to interpret in
+FULL = "ulimit -f 0"  # a file may not grow, as on a full disk; pipes work
+
+
+def test_interpreter_pass_needs_nothing_of_its_surroundings(tmp_path):
+    # No home and no cache (their parent is a file, which stops root, too), no
+    # C compiler or any other program, a full disk, a read-only checkout, and
+    # no patience with warnings.
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "nowhere"
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    script = shutil.copy(SCRIPT, checkout)
+    checkout.chmod(0o555)
+    result = run_script(
+        script=script, cwd=checkout, shell=FULL, flags=["-W", "error"],
+        env=INTERPRET | {"HOME": nowhere, "TRITON_CACHE_DIR": nowhere,
+                         "PATH": nowhere, "CC": None, "CXX": None})
+    assert "FAIL" not in ended(result, 0)
+    assert result.stderr == ""
+    # Root can write anywhere, so see that it did not.
+    assert [path.name for path in checkout.iterdir()] == [SCRIPT.name]
+
+
+# ------------------------------------------- a hostile place to compile in
+@pytest.fixture
+def compiling(tmp_path):
+    """Run a copy of the script that does something else on its last line, to
+    compile as on the path that a GPU takes, but without one."""
+    def run(last_line, shell=":", **env):
+        text = SCRIPT.read_text()
+        assert text.endswith("\n    leave(main())\n")
+        script = tmp_path / "compiling.py"
+        script.write_text(text.replace("leave(main())", last_line))
+        return run_script(script=script, shell=shell, env=env)
+    return run
+
+
+EMITTED = "leave(int(not emitted(80)))"
+
+
+@pytest.mark.parametrize("name", ["TRITON_CACHE_DIR", "HOME"])
+def test_cache_that_cannot_be_made(compiling, tmp_path, name):
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "nowhere"
+    result = compiling(EMITTED, **{name: nowhere})
+    text = ended(result, 1)
+    assert "stopped by NotADirectoryError: " in text
+    assert str(nowhere) in text
+    assert result.stderr == ""
+
+
+def test_cache_on_a_full_disk(compiling, tmp_path):
+    result = compiling(EMITTED, FULL, TRITON_CACHE_DIR=tmp_path)
+    assert "stopped by OSError: [Errno 27] File too large" in ended(result, 1)
+    assert result.stderr == ""
+
+
+def test_compiling_needs_no_c_compiler(compiling, tmp_path):
+    result = compiling(
+        "leave(0, compile_for(80, softmax_kernel, BLOCK_COLS=64, num_warps=4)"
+        ".asm['ptx'])",
+        PATH=tmp_path, CC=None, CXX=None, TRITON_CACHE_DIR=tmp_path / "cache")
+    assert ".target sm_80" in ended(result, 0)
+
+
+# Run before the script: a card that fails when it is first asked something.
+BUSY = """
+import torch
+torch.version.cuda, torch.version.hip = "12.8", None
+torch.cuda.init = lambda: None
+def busy(*args):
+    raise torch.AcceleratorError("CUDA error: device is busy")
+torch.cuda.get_device_capability = busy
+"""
+
+
+def test_card_that_fails(run_after):
+    result = run_after(BUSY)
+    text = ended(result, 1)
+    assert "stopped by AcceleratorError: CUDA error: device is busy" in text
+    assert result.stderr == ""
