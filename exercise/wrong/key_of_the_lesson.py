@@ -1,0 +1,6 @@
+"""The lesson's own answer: neither multiplier nor layout."""
+from _parts import tuned
+
+import triton_softmax_matmul as t
+
+matmul_kernel = tuned(t.matmul_kernel, ["m", "n", "k"])
