@@ -132,7 +132,8 @@ def alone(worker, path, interpret):
     for turn, side in enumerate(team):
         numbers = side.ask(3, "prepare")
         side.begin("right_alone", numbers[turn::len(team)])
-    return all([side.answer(3, "right_alone") for side in team])
+    answers = [side.answer(3, "right_alone") for side in team]
+    return all(answers)
 
 def main():
     """Ask for every step in its order and leave with the verdict."""

@@ -168,7 +168,8 @@ class Side:
 
     def right_alone(self, numbers):
         """Whether each of these configs is right without the others."""
-        return all([self.alone(n, self.kernel.configs[n - 1]) for n in numbers])
+        right = [self.alone(n, self.kernel.configs[n - 1]) for n in numbers]
+        return all(right)
 
     def alone(self, number, config):
         """Whether one config is right without the others, one line if it is."""
@@ -208,7 +209,7 @@ class Side:
             want, scale = t.matmul64(*(x.cpu().numpy() for x, _ in inputs))
             passed &= t.check(
                 f"{precision} {what}, {turn}",
-                lambda a, b, judged: (launch(), judged.copy_(out)), inputs,
+                lambda a, b, judged: (launch(), judged.copy_(out))[1], inputs,
                 want, scale, t.matmul_tolerance(inputs[0][0].shape[1],
                                                 precision))[0]
         before = out.clone()

@@ -18,7 +18,7 @@ def start():
 
 
 # ---------------------------------------------------------------- interrupted
-@pytest.mark.parametrize("after", ["", "pass  ieee 97x"],
+@pytest.mark.parametrize("after", ["", "pass  ieee 197x"],
                          ids=["first line", "matmul"])
 def test_interrupt_while_running(after):
     with start() as process:
