@@ -46,8 +46,7 @@ try:
     import torch
     import triton
     import triton.language as tl
-    # As Triton itself reads it, and when: where a kernel is decorated.
-    INTERPRET = triton.knobs.runtime.interpret
+    INTERPRET = triton.knobs.runtime.interpret  # as Triton reads it, at @jit
     if INTERPRET == isinstance(tl.max, triton.JITFunction):
         raise ImportError("TRITON_INTERPRET was changed after Triton's import")
     if (INTERPRET and triton.__version__.startswith("3.6.")
@@ -146,7 +145,7 @@ def require(name, x, shape=None, inputs=()):
                          f"while TRITON_INTERPRET is {mode}: {got}")
     memory = [t.untyped_storage().data_ptr() for t in (x, *inputs)]
     if shape and x.numel() and (0 in x.stride() or memory[0] in memory[1:]):
-        raise ValueError(f"{name} overlaps itself or an input: {got}")
+        raise ValueError(f"{name} overlaps itself or an input's storage: {got}")
 
 def softmax(x, out=None, kernel=softmax_kernel):
     """The softmax of each row of x (rows, cols), in out or in new memory:
@@ -488,7 +487,8 @@ The checks run without one, on any Linux machine:
     g = torch.Generator("cuda").manual_seed(86)
     a, b = torch.randn(2, SIZE, SIZE, device="cuda", generator=g)
     errors, times = precision_table(a, b), sweep(a, b)
-    x, y = torch.randn(2, 65536, 1024, device="cuda", generator=g)
+    x = torch.randn(65536, 1024, device="cuda", generator=g)
+    y = torch.empty_like(x)
     race("softmax, 65536 x 1024", {
         "device copy": lambda: y.copy_(x), "softmax": lambda: softmax(x, y),
         "torch.softmax": lambda: torch.softmax(x, 1, out=y)},
