@@ -118,10 +118,9 @@ def draw_sweep(text, source):
 def parse_precision(text):
     """{layout: {name: (milliseconds, error)}}"""
     table = {l: {} for l in LAYOUTS}
-    for name, l, rest in re.findall(
-            r"^(\S.*?) +(row-major|K-major) (.* ms .*)$", text, re.M):
-        ms, = one(r"([\d.]+) ms\b", rest, f"a time: {name}, {l} B")
-        error, = one(r"(\d\S*e-\d+)", rest, f"an error: {name}, {l} B")
+    for name, l, ms, error in re.findall(
+            r"^(\S+) +(row-major|K-major) +\S+ +([\d.]+) +[\d.]+ +"
+            r"(\d\S*e-\d+) ", text, re.M):
         table[l][name] = float(ms), float(error)
     names = {"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"}.union(
         *table.values())
@@ -145,13 +144,14 @@ def draw_precision(text, source):
             panel.plot(*at, "s" if torch else "o", markersize=6,
                        color="white" if torch else FILL[LAYOUTS[0]],
                        markeredgecolor="black", markeredgewidth=0.8)
-            # Errors are often equal and times seldom, so the kernel's labels
-            # rise at an angle past each other; torch's hang below.
-            panel.annotate(name, at, (0, -7) if torch else (4, 4),
-                           textcoords="offset points", rotation_mode="anchor",
-                           ha="center" if torch else "left",
-                           va="top" if torch else "baseline",
-                           rotation=0 if torch else 40)
+            # To the right of its point, but where a neighbour's point is.
+            x, y, ha, va = {
+                "torch.mm-tf32": (0, -7, "center", "top"),
+                "torch.mm-ieee": (0, 7, "center", "bottom"),
+                "tf32x3": (0, 7, "center", "bottom"),
+            }.get(name, (6, 0, "left", "center"))
+            panel.annotate(name, at, (x, y), textcoords="offset points",
+                           ha=ha, va=va)
         panel.set(title=f"{l} B", ylabel="error (log)", xscale="log",
                   yscale="log", xlim=(min(times) / 1.4, 1.6 * max(times)),
                   ylim=(min(errors) / 4, 30 * max(errors)))
