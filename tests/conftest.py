@@ -15,6 +15,9 @@ GPU = (torch.version.hip is None and torch.cuda.is_available()
 os.environ.pop("TRITON_INTERPRET", None)
 if not GPU:
     os.environ["TRITON_INTERPRET"] = "1"
+    # The tests run side by side, and their products are too small to share.
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
 DEVICE = "cuda" if GPU else "cpu"
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

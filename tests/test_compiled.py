@@ -87,7 +87,10 @@ def right(capability, what, version, settings, shared, ptx):
             r"\b(?:mma\.sync|wgmma\.mma_async|tcgen05\.mma)\.\S*tf32") > 0
 
 
-@pytest.mark.parametrize("capability", LIMITS, ids="sm_{}".format)
+@pytest.mark.parametrize("capability", [
+    pytest.param(capability, marks=[pytest.mark.slow] * (
+        capability != 80)) for capability in LIMITS],
+    ids="sm_{}".format)
 def test_lesson(capability):
     rows = compiled(capability, "lesson")
     for row in rows:
@@ -95,6 +98,7 @@ def test_lesson(capability):
     assert len(rows) == 5 + 8 + 3 * (4 if capability in (80, 90) else 3)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TUNED.exists(), reason="there is no solution to tune")
 @pytest.mark.parametrize("capability", LIMITS, ids="sm_{}".format)
 def test_tuned(capability):

@@ -46,6 +46,8 @@ WRONG = {
     "exits": (2, "ended its process, with status 0"),
     "prints_exit0": (2, "SystemExit"),
 }
+# Of those with wrong results, which take the longest to judge, one of a kind.
+QUICK = {"constant", "unwritten", "half_output_configs", "tf32_in_ieee"}
 TIMED = {
     "slow": (5, "over 1.05 of the best hand-written row"),
     "slow_baseline": (5, "over 1.05 of the best hand-written row"),
@@ -62,7 +64,10 @@ def judge(*arguments, cwd=None, **env):
         cwd=cwd, env=clean_env(**env), capture_output=True, timeout=900)
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK and
+                                                  WRONG[name][0] == 3))
+    for name in WRONG])
 def test_a_wrong_submission_gets_its_status(name):
     status, words = WRONG[name]
     limit = {"CHECK_IMPORT_LIMIT": "5"} if name == "hangs" else {}

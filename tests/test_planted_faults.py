@@ -294,7 +294,10 @@ def test_nothing_planted(tmp_path, forked):
     assert status == 0 and "FAIL" not in output and "pass" in output
 
 
-@pytest.mark.parametrize("name", FAULTS)
+# Every other one is left to -m slow: each is a whole run of the script.
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (turn % 2))
+    for turn, name in enumerate(FAULTS)])
 def test_the_run_fails(name, tmp_path, forked):
     old, new, check, *times = FAULTS[name]
     status, output = forked(planted(tmp_path, (old, new, *times)))
