@@ -56,7 +56,7 @@ sys.exit(np.lib.NumpyVersion(np.__version__) < "2.4.0")'; then
     step "Triton $triton, interpreted" ends 0 "Triton $triton, " \
         env PYTHONPATH="$over" "$python"
     step "Triton $triton, compiled" env PYTHONPATH="$over" "$python" -m pytest \
-        -q -p no:cacheprovider tests/test_compiled.py \
+        -q -p no:cacheprovider -m "slow or not slow" tests/test_compiled.py \
         -k "lesson and (sm_80 or sm_90)"
     rm -rf "${dir:?}/$triton"
 done
