@@ -45,7 +45,12 @@ def test_readme_is_short():
 def test_ci_runs_the_two_commands():
     # .ci/run takes them out of README, so running it is running them.
     run, (first, second) = read(".ci/run"), blocks("README.md", "sh")[:2]
-    assert "$(block 1)" in run and "$(block 2)" in run
+    taken = subprocess.run(
+        ["bash", "-c", run.partition("\necho ")[0].replace(
+            'cd "$(dirname "$0")/.."', "") + '\necho "$first"; echo "$second"'],
+        cwd=ROOT, text=True, capture_output=True, check=True).stdout
+    assert taken == first + second
+    assert 'pipefail -c "$first"' in run and 'pipefail -c "$second"' in run
     assert "TRITON_INTERPRET=1 .venv/bin/python triton_softmax" in first
     assert "-m pytest" in second
 
