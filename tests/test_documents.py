@@ -95,9 +95,7 @@ def test_the_exercises_figures_are_in_transcripts():
     told = re.sub(r"\([^)]*\.\w+\)", "", told)
     printed = "\n".join(text for name, text in TRANSCRIPTS.items()
                         if name.startswith(("exercise", "precision")))
-    rounded = {"1.4"}  # the first launches, 1.39 to 1.56 s
-    lacking = [n for n in numbers(told) if n not in printed
-               and n not in rounded]
+    lacking = [n for n in numbers(told) if n not in printed]
     assert len(numbers(told)) > 20 and not lacking
 
 
