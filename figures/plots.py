@@ -1,6 +1,7 @@
 """Draws the plots from archived transcripts; needs matplotlib.
 
-    python3 figures/plots.py                     from the newest transcripts
+    python3 figures/plots.py                     from the newest transcripts,
+                                                 RUN's of the Triton we pin
     python3 figures/plots.py RUN.txt PRECISION.txt             or from these
     python3 figures/plots.py RUN.txt                           or one of them
 
@@ -22,6 +23,7 @@ from matplotlib import ticker  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRANSCRIPTS = HERE.parent / "transcripts"
+PINS = HERE.parent / "requirements.txt"
 
 # Data sheet, dense, SXM, TFLOP/s: FACT-SHEET.md, rows 5.4 and 5.5.  The plots
 # are of this card alone, so a transcript of another is refused.
@@ -200,8 +202,10 @@ def newest(pattern):
 def main(paths):
     """Draw what the transcripts hold; return the exit status."""
     try:
+        pin, = one(r"^triton==(\S+)$", PINS.read_text("utf-8"), "triton==")
         for path in [pathlib.Path(path) for path in paths] or [
-                newest("run-h200-*.txt"), newest("precision-h200-*.txt")]:
+                newest(f"run-h200-triton{pin}-*.txt"),
+                newest("precision-h200-*.txt")]:
             text = path.read_text(encoding="utf-8")
             name = [*PLOTS][path.name.startswith("precision")]
             (HERE / name).write_text(

@@ -164,3 +164,31 @@ def test_card_that_fails(run_after):
     text = ended(result, 1)
     assert "stopped by AcceleratorError: CUDA error: device is busy" in text
     assert result.stderr == ""
+
+
+@pytest.mark.gpu
+def test_launching_without_a_c_compiler(tmp_path):
+    # Triton builds a kernel's launcher with it, at the first launch.
+    result = run_script(env={"PATH": tmp_path, "CC": None, "CXX": None,
+                             "TRITON_CACHE_DIR": tmp_path / "cache"})
+    assert "Failed to find C compiler" in ended(result, 1)
+
+
+# Another process, which holds the card's memory but for 1 GiB.
+HOLD = """
+import sys, torch
+held = torch.empty(torch.cuda.mem_get_info()[0] - 2**30, dtype=torch.int8,
+                   device="cuda")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.gpu
+def test_another_process_holds_the_memory():
+    with subprocess.Popen([sys.executable, "-c", HOLD], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:
+        assert it.stdout.readline() == "held\n"
+        result = run_script()
+        it.communicate()
+    assert "out of memory" in ended(result, 1)

@@ -176,7 +176,8 @@ def test_command_line_says_what_is_missing(plots, tmp_path, monkeypatch,
     monkeypatch.setattr(plots, "TRANSCRIPTS", tmp_path)
     monkeypatch.setattr(plots, "HERE", tmp_path)
     assert plots.main([]) == 1
-    assert "nothing drawn: no run-h200-*.txt in" in capsys.readouterr().out
+    pin, = re.findall(r"triton==(.*)", plots.PINS.read_text())
+    assert f"nothing drawn: no run-h200-triton{pin}-*.txt in" in capsys.readouterr().out
     assert plots.main([str(tmp_path / "none.txt")]) == 1
     assert "nothing drawn" in capsys.readouterr().out
     assert not [*tmp_path.iterdir()]
@@ -210,14 +211,19 @@ def test_a_precision_run_that_lacks_rows_is_refused(plots, text, message):
 def test_newest_transcripts_are_drawn(plots, tmp_path, monkeypatch):
     monkeypatch.setattr(plots, "TRANSCRIPTS", tmp_path)
     monkeypatch.setattr(plots, "HERE", tmp_path)
-    for day, number in ("30", "b"), ("29", "c"):  # not the last by name
-        for what, text in ("run", RUN), ("precision", PRECISION):
-            (tmp_path / f"{what}-h200-{number}.txt").write_text(
-                text.replace("2026-11-30", f"2026-11-{day}"), encoding="utf-8")
+    monkeypatch.setattr(plots, "PINS", tmp_path / "pins")
+    (tmp_path / "pins").write_text("torch==2\ntriton==3.5\n")
+    whats = {"run-h200-triton3.5": RUN, "precision-h200": PRECISION}
+    # The newest is neither the last by name nor of another Triton.
+    for day, number in ("30", "-b"), ("29", "-c"), ("31", "1-b"):
+        for what, text in whats.items():
+            if "triton" in what or day != "31":
+                (tmp_path / f"{what}{number}.txt").write_text(text.replace(
+                    "2026-11-30", f"2026-11-{day}"), encoding="utf-8")
     assert plots.main([]) == 0
-    for what, name in zip(("run", "precision"), PLOTS):
+    for what, name in zip(whats, PLOTS):
         drawn = (tmp_path / name).read_text(encoding="utf-8")
-        assert f"/{what}-h200-b.txt." in drawn
+        assert f"/{what}-b.txt." in drawn
 
 
 @pytest.mark.parametrize("name", PLOTS)

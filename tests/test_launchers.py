@@ -364,3 +364,19 @@ def test_softmax_of_more_than_int32_elements():
                  slice(rows - 100, rows)):
         right_softmax(x[some], y[some])
     assert ((y.sum(1) - 1).abs() <= t.softmax_tolerance(cols)[0]).all()
+
+
+@pytest.mark.gpu
+def test_matmul_of_as_many_elements_as_int32_counts():
+    if torch.cuda.mem_get_info()[0] < 2**35:
+        pytest.skip("needs 32 GiB of free GPU memory")
+    # A of 2^31 elements, the last at 2^31 - 1; then a C that its lowest tiles
+    # overhang to past 2^31, where an offset wraps and must not be stored to.
+    for m, n, k in (65536, 40, 32768), (65550, 32760, 40):
+        a, b = randn(m, k), randn(k, n)
+        c = t.matmul(a, b, True)
+        for some in slice(0, 100), slice(m - 100, m):
+            right_matmul(a[some], b, c[some])
+    with pytest.raises(ValueError, match=r"a \(65537, 32768\) spans over 2"):
+        t.matmul(torch.empty(65537, 32768, device=DEVICE),
+                 randn(32768, 40), True)
