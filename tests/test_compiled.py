@@ -30,8 +30,8 @@ if which == "tuned":
     configs = [c.all_kwargs() for c in autotuned.matmul_kernel.configs]
     configs = [{name: value for name, value in c.items() if value is not None
                 and name != "ir_override"} for c in configs]
-    # But those of the lesson, and those of which all stages but one, the least
-    # that any takes, are more than the card has.
+    # Without the lesson's, and without those that cannot fit: of the stages'
+    # tiles of A and B, shared memory holds all but one at least.
     configs = [c for c in configs if not any(
         c.items() >= lesson.items() for lesson in t.CONFIGS) and limit >= 4 * (
             c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * (c["num_stages"] - 1)]
