@@ -191,6 +191,12 @@ def svg(figure, title, description):
 PLOTS = {"sweep-h200.svg": draw_sweep, "precision-h200.svg": draw_precision}
 
 
+def pinned():
+    """The Triton that requirements.txt takes, so that most readers have."""
+    return "".join(re.findall(r"^triton==(\S+)$", PINS.read_text("utf-8"),
+                              re.M))
+
+
 def newest(pattern):
     """The transcript with the latest first line; none is an error."""
     paths = [*TRANSCRIPTS.glob(pattern)]
@@ -202,9 +208,8 @@ def newest(pattern):
 def main(paths):
     """Draw what the transcripts hold; return the exit status."""
     try:
-        pin, = one(r"^triton==(\S+)$", PINS.read_text("utf-8"), "triton==")
         for path in [pathlib.Path(path) for path in paths] or [
-                newest(f"run-h200-triton{pin}-*.txt"),
+                newest(f"run-h200-triton{pinned()}-*.txt"),
                 newest("precision-h200-*.txt")]:
             text = path.read_text(encoding="utf-8")
             name = [*PLOTS][path.name.startswith("precision")]

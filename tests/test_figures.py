@@ -176,8 +176,8 @@ def test_command_line_says_what_is_missing(plots, tmp_path, monkeypatch,
     monkeypatch.setattr(plots, "TRANSCRIPTS", tmp_path)
     monkeypatch.setattr(plots, "HERE", tmp_path)
     assert plots.main([]) == 1
-    pin, = re.findall(r"triton==(.*)", plots.PINS.read_text())
-    assert f"nothing drawn: no run-h200-triton{pin}-*.txt in" in capsys.readouterr().out
+    assert (f"nothing drawn: no run-h200-triton{plots.pinned()}-*.txt in"
+            in capsys.readouterr().out)
     assert plots.main([str(tmp_path / "none.txt")]) == 1
     assert "nothing drawn" in capsys.readouterr().out
     assert not [*tmp_path.iterdir()]
@@ -213,15 +213,17 @@ def test_newest_transcripts_are_drawn(plots, tmp_path, monkeypatch):
     monkeypatch.setattr(plots, "HERE", tmp_path)
     monkeypatch.setattr(plots, "PINS", tmp_path / "pins")
     (tmp_path / "pins").write_text("torch==2\ntriton==3.5\n")
-    whats = {"run-h200-triton3.5": RUN, "precision-h200": PRECISION}
-    # The newest is neither the last by name nor of another Triton.
-    for day, number in ("30", "-b"), ("29", "-c"), ("31", "1-b"):
-        for what, text in whats.items():
-            if "triton" in what or day != "31":
-                (tmp_path / f"{what}{number}.txt").write_text(text.replace(
-                    "2026-11-30", f"2026-11-{day}"), encoding="utf-8")
+    assert plots.pinned() == "3.5"
+    for name, day, text in (
+            ("run-h200-triton3.5-b.txt", "2026-11-29", RUN),
+            ("run-h200-triton3.5-c.txt", "2026-11-28", RUN),  # last by name
+            ("run-h200-triton3.51-b.txt", "2026-11-30", RUN),  # not pinned
+            ("precision-h200-b.txt", "2026-11-29", PRECISION),
+            ("precision-h200-c.txt", "2026-11-28", PRECISION)):
+        (tmp_path / name).write_text(text.replace("2026-11-30", day),
+                                     encoding="utf-8")
     assert plots.main([]) == 0
-    for what, name in zip(whats, PLOTS):
+    for what, name in zip(("run-h200-triton3.5", "precision-h200"), PLOTS):
         drawn = (tmp_path / name).read_text(encoding="utf-8")
         assert f"/{what}-b.txt." in drawn
 
