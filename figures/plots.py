@@ -6,7 +6,7 @@
     python3 figures/plots.py RUN.txt                           or one of them
 
 RUN is what triton_softmax_matmul.py printed on a GPU, PRECISION what
-exercise/precision.py printed, in a file whose name starts with "precision".
+experiments/precision.py printed, in a file whose name starts with "precision".
 Every number drawn is read from a transcript, except the two below.
 """
 import io

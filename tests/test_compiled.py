@@ -15,7 +15,7 @@ from conftest import ROOT, clean_env
 # Shared memory a block may have, in KB of 1024 bytes: CUDA programming guide,
 # "Compute Capabilities", technical specifications.
 LIMITS = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
-TUNED = ROOT / "exercise" / "solution" / "autotuned.py"
+TUNED = ROOT / "exercises" / "4_autotune" / "solution" / "autotuned.py"
 WORKER = """
 import json, os, sys, triton, triton_softmax_matmul as t
 from triton.backends.nvidia.compiler import CUDABackend

@@ -7,9 +7,9 @@ import sys
 import pytest
 from conftest import GPU, ROOT, clean_env, ended, run_script
 
-EXERCISE = ROOT / "exercise"
-CHECK = EXERCISE / "check.py"
-sys.path.append(str(EXERCISE))  # for check, which imports no torch
+EXERCISE = ROOT / "exercises" / "4_autotune"
+CHECK = ROOT / "exercises" / "check.py"
+sys.path.append(str(CHECK.parent))  # for check, which imports no torch
 # wrong/*.py: the exit status, and words that the output must hold.
 WRONG = {
     "calls_torch": (4, "of type function"),
@@ -71,7 +71,7 @@ def judge(*arguments, cwd=None, **env):
 def test_a_wrong_submission_gets_its_status(name):
     status, words = WRONG[name]
     limit = {"CHECK_IMPORT_LIMIT": "5"} if name == "hangs" else {}
-    out = ended(judge(EXERCISE / "wrong" / f"{name}.py", **limit), status)
+    out = ended(judge(4, EXERCISE / "wrong" / f"{name}.py", **limit), status)
     assert words in out
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_submission_gets_its_status(name):
 @pytest.mark.parametrize("name", TIMED)
 def test_a_wrong_time_gets_its_status(name):
     status, words = TIMED[name]
-    out = ended(judge(EXERCISE / "wrong" / f"{name}.py"), status)
+    out = ended(judge(4, EXERCISE / "wrong" / f"{name}.py"), status)
     assert words in out
 
 
@@ -92,7 +92,7 @@ def test_every_wrong_submission_is_listed_here_and_in_the_readme():
 
 
 def test_the_solution_passes_from_anywhere(tmp_path):
-    out = ended(judge(EXERCISE / "solution" / "autotuned.py", cwd=tmp_path,
+    out = ended(judge(4, EXERCISE / "solution" / "autotuned.py", cwd=tmp_path,
                       TRITON_CACHE_AUTOTUNING="1"), 0)
     assert "FAIL" not in out
     assert "12 configs a search" in out
@@ -105,8 +105,8 @@ def test_the_solution_passes_from_anywhere(tmp_path):
     assert ("measurement half was not judged" in out) != GPU
 
 
-@pytest.mark.parametrize("arguments", [(), ("no such file.py",), ("a", "b"),
-                                       (str(EXERCISE),)])
+@pytest.mark.parametrize("arguments", [(), (4, "no such file.py"), (4, "a", "b"),
+                                       (4, str(EXERCISE)), (9, __file__)])
 def test_nothing_to_judge_is_status_2(arguments):
     assert "usage" in ended(judge(*arguments), 2)
 
@@ -116,7 +116,7 @@ def test_help_is_the_docstring():
 
 
 def test_the_starter_says_what_is_missing():
-    out = ended(judge(EXERCISE / "autotuned.py"), 4)
+    out = ended(judge(4, EXERCISE / "autotuned.py"), 4)
     assert "1 configs, 1 of them distinct; at least 8" in out
     run = subprocess.run([sys.executable, str(EXERCISE / "autotuned.py")],
                          text=True, capture_output=True, env=clean_env())
@@ -125,7 +125,7 @@ def test_the_starter_says_what_is_missing():
 
 @pytest.mark.interpreter
 def test_no_gpu_is_refused_before_the_submission_is_imported():
-    out = ended(judge(EXERCISE / "wrong" / "raises.py", TRITON_INTERPRET=None),
+    out = ended(judge(4, EXERCISE / "wrong" / "raises.py", TRITON_INTERPRET=None),
                 1)
     assert "refused: no " in out and "not finished yet" not in out
 
@@ -141,13 +141,13 @@ def test_a_submission_may_hold_a_kernel_of_its_own(tmp_path):
                     "for m in (32, 64) for k in (16, 32) for s in (2, 3)], "
                     "['m', 'n', 'k', 'IEEE', 'stride_bn'])\n" + kernel)
     status = 5 if GPU else 0  # right, and not a good space
-    out = ended(judge(file), status)
+    out = ended(judge(4, file), status)
     assert "FAIL" not in out
 
 
 def test_an_unimportable_lesson_is_status_2(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
-    out = ended(judge(EXERCISE / "autotuned.py",
+    out = ended(judge(4, EXERCISE / "autotuned.py",
                       PYTHONPATH=os.fspath(tmp_path)), 2)
     assert "no torch here" in out
 
@@ -155,14 +155,14 @@ def test_an_unimportable_lesson_is_status_2(tmp_path):
 @pytest.mark.interpreter
 @pytest.mark.parametrize("mode", ["1", None])
 def test_precisions_are_not_measured_without_a_gpu(mode):
-    out = ended(run_script(script=EXERCISE / "precision.py",
+    out = ended(run_script(script=ROOT / "experiments" / "precision.py",
                            env={"TRITON_INTERPRET": mode}), 1)
     assert ("not measured: the interpreter" if mode else "refused: no ") in out
 
 
 @pytest.mark.gpu
 def test_every_precision_gets_its_rows():
-    out = ended(run_script(script=EXERCISE / "precision.py", timeout=900), 0)
+    out = ended(run_script(script=ROOT / "experiments" / "precision.py", timeout=900), 0)
     rows = out.partition("precision")[2].splitlines()[1:-1]
     found = [(row.split()[0], row.split()[1]) for row in rows]
     assert len(found) == len({*found}) == 16

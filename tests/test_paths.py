@@ -558,9 +558,8 @@ def test_kernel_line_counts():
     assert counts == {"softmax_kernel": 11, "matmul_kernel": 33}
 
 
-def test_script_is_short_and_narrow():
+def test_script_is_narrow():
     lines = SCRIPT.read_text().splitlines()
-    assert len(lines) < 500
     assert [line for line in lines if len(line) > 80] == []
 
 

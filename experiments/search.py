@@ -1,6 +1,6 @@
 """A wider search than the exercise asks for, and what each idea buys.
 
-    python3 exercise/search.py        on a GPU of 8.0 or newer
+    python3 experiments/search.py        on a GPU of 8.0 or newer
 
 For each precision and layout of B at 2048 cubed: the best of many configs as
 the kernel stands; with the operands swapped, so that C^T = B^T A^T is what is

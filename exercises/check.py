@@ -1,7 +1,7 @@
 """Judge an autotuned matmul kernel: correct first, then within 5 %.
 
-    python3 exercise/check.py path/to/autotuned.py                 on a GPU
-    TRITON_INTERPRET=1 python3 exercise/check.py path/to/autotuned.py
+    python3 exercises/check.py 4 path/to/autotuned.py                 on a GPU
+    TRITON_INTERPRET=1 python3 exercises/check.py 4 path/to/autotuned.py
 
 The second makes every check but the timing on any Linux machine.  The last line
 is the exit status:
@@ -140,9 +140,11 @@ def main():
     if sys.argv[1:] == ["--help"]:
         print(__doc__.strip())
         leave(0)
-    if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_file():
-        leave(2, f"usage: check.py FILE, where FILE exists; got {sys.argv[1:]}")
-    path = str(pathlib.Path(sys.argv[1]).resolve())
+    if (len(sys.argv) != 3 or sys.argv[1] != "4"
+            or not pathlib.Path(sys.argv[2]).is_file()):
+        leave(2, "usage: check.py 4 FILE, where 4 is the exercise's number and "
+              f"FILE exists; got {sys.argv[1:]}")
+    path = str(pathlib.Path(sys.argv[2]).resolve())
     worker = Child()
     if reason := worker.ask(2, "header"):
         leave(1, f"refused: {reason}; under TRITON_INTERPRET=1 everything but "

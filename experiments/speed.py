@@ -1,6 +1,6 @@
 """Softmax by width, and what int64 offsets cost the matmul: needs a GPU.
 
-    python3 tests/speed.py
+    python3 experiments/speed.py
 
 Each row is the median of three interleaved rounds of do_bench medians.
 """

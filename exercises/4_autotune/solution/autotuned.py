@@ -1,12 +1,12 @@
 """The lesson's matmul under triton.autotune, over twelve shapes.
 
-    python3 exercise/solution/autotuned.py    what it picks, on a GPU
+    python3 exercises/4_autotune/solution/autotuned.py    what it picks, on a GPU
 """
 import pathlib
 import sys
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3]))
 import triton
 
 import triton_softmax_matmul as t

@@ -1,7 +1,7 @@
 """What each input_precision costs in time and error: the lesson's matmul with
 the string as a parameter, at 2048 cubed, beside torch.mm.
 
-    python3 exercise/precision.py        on an NVIDIA GPU of 8.0 or newer
+    python3 experiments/precision.py        on an NVIDIA GPU of 8.0 or newer
 
 One row for each precision and layout of B, with the fastest of three configs; no
 column but the last holds a space.  The last line is the exit status: 0
