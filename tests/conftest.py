@@ -48,12 +48,12 @@ def clean_env(**extra):
 
 
 def run_script(*args, env=None, script=SCRIPT, cwd=None, flags=(),
-               timeout=300, shell=":"):
+               timeout=300, shell=":", program=sys.executable):
     """Run a script, the lesson by default; the completed process, as text.
     env is added to clean_env(), flags go to Python itself, and shell is what
     a shell does before it becomes that process."""
     return subprocess.run(
-        ["/bin/sh", "-c", shell + '; exec "$0" "$@"', sys.executable, *flags,
+        ["/bin/sh", "-c", shell + '; exec "$0" "$@"', program, *flags,
          str(script), *args], text=True, cwd=cwd, timeout=timeout,
         env=clean_env(**(env or {})), capture_output=True)
 

@@ -44,18 +44,16 @@ else:
         row("softmax", t.softmax_kernel, dict(
             BLOCK_COLS=block, num_warps=min(max(block // 512, 1), 32)))
 for config in configs:
-    for stride in t.LAYOUTS.values():
-        row("tf32", t.matmul_kernel, config | {
-            "IEEE": False, "stride_ak": 1, "stride_cn": 1, stride: 1})
+    for strides in t.UNIT_STRIDES.values():
+        row("tf32", t.matmul_kernel, {**config, "IEEE": False, **strides})
 # LLVM's optimizer and ptxas take most of ieee's time, and what is looked at is
 # settled before them: left out, but for once, with a cache of their own.
 if which == "tuned" or capability != 80:
     os.environ["DISABLE_LLVM_OPT"], os.environ["TRITON_CACHE_DIR"] = "1", cache
     CUDABackend.make_cubin = lambda *_: b""
 for config in configs:
-    for stride in t.LAYOUTS.values():
-        row("ieee", t.matmul_kernel, config | {
-            "IEEE": True, "stride_ak": 1, "stride_cn": 1, stride: 1})
+    for strides in t.UNIT_STRIDES.values():
+        row("ieee", t.matmul_kernel, {**config, "IEEE": True, **strides})
 print(json.dumps(rows))
 """
 

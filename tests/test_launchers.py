@@ -99,7 +99,7 @@ def test_matmul_of_any_shape(m, n, k, layout, precision):
     right_matmul(a, b, c, precision)
 
 
-@pytest.mark.parametrize("config", t.CONFIGS, ids=t.shape)
+@pytest.mark.parametrize("config", t.CONFIGS, ids=t.config_name)
 def test_every_config(config):
     a, b = randn(150, 90), randn(90, 140)
     right_matmul(a, b, t.matmul(a, b, True, config))
@@ -237,6 +237,25 @@ def test_out_that_overlaps_itself(out):
     assert not out.any()
 
 
+def test_out_whose_rows_overlap():
+    # No stride is 0, and yet [1, 0] and [0, 1] have one address.
+    for strides in ((1, 1), (2, 1), (4, 2), (3, 2)):
+        out = torch.zeros(64, device=DEVICE).as_strided((3, 5), strides)
+        with pytest.raises(ValueError, match=r"out overlaps itself.*\(3, 5\)"):
+            t.softmax(randn(3, 5), out)
+
+
+@pytest.mark.parametrize("shape, strides", [
+    ((1, 4), (0, 1)), ((4, 1), (1, 0)), ((1, 1), (0, 0)), ((3, 5), (1, 3)),
+    ((3, 5), (5, 1)), ((2, 3), (3, 2)), ((3, 2), (2, 3))])
+def test_out_whose_elements_stand_apart(shape, strides):
+    # A stride of 0 matters only where a second step is taken.
+    whole = torch.zeros(64, device=DEVICE)
+    out, x = whole.as_strided(shape, strides), randn(*shape)
+    assert t.softmax(x, out) is out
+    right_softmax(x, out)
+
+
 def test_out_that_overlaps_an_input():
     whole = randn(6, 3)
     x, out = whole[:3], whole[1:4]  # shares two rows
@@ -250,12 +269,36 @@ def test_out_that_overlaps_an_input():
     assert memory(whole).equal(before)
 
 
+@pytest.mark.interpreter
+def test_out_that_overlaps_an_input_of_another_storage():
+    numbers = np.zeros(100, np.float32)
+    x = torch.from_numpy(numbers[:40]).view(5, 8)
+    out = torch.from_numpy(numbers[36:76]).view(5, 8)
+    assert x.untyped_storage().data_ptr() != out.untyped_storage().data_ptr()
+    with pytest.raises(ValueError, match="out overlaps an input"):
+        t.softmax(x, out)
+    t.softmax(x, torch.from_numpy(numbers[40:80]).view(5, 8))
+
+
+def test_out_beside_an_input_in_one_storage():
+    # Rows in turn, columns in turn, one half each: none shares an element.
+    whole = randn(6, 8)
+    halves = [(whole[::2], whole[1::2]), (whole[:, ::2], whole[:, 1::2]),
+              (whole[:3], whole[3:]), (whole[:, :4], whole[:, 4:])]
+    for x, out in halves:
+        values = x.clone()
+        assert t.softmax(x, out) is out
+        right_softmax(values, out)
+        assert x.equal(values)
+
+
 @pytest.mark.parametrize("mode", [False, True])
 def test_tensors_of_the_other_mode(monkeypatch, mode):
     # On the CPU for a compiled kernel, or on a GPU for an interpreted one.
     monkeypatch.setattr(t, "INTERPRET", mode)
+    monkeypatch.setattr(t, "DEVICE", "cpu" if mode else "cuda")
     x = torch.ones(2, 2, device="meta" if mode else "cpu")
-    words = ("x must be .* on a {} device while TRITON_INTERPRET is {}: "
+    words = ("x must be on a {} device while TRITON_INTERPRET is {}: "
              r"got \(2, 2\)").format(*("cpu", "on") if mode else
                                      ("cuda", "off"))
     with pytest.raises(ValueError, match=words):

@@ -1,7 +1,9 @@
 """Every path through the script: exit status, messages, header, verdicts."""
 import ast
+import contextlib
 import hashlib
 import importlib.metadata
+import inspect
 import re
 import subprocess
 import sys
@@ -20,7 +22,7 @@ INSTALL = "pip install torch==2.13.0 triton==3.7.1 numpy"
 
 # Run before the script: a made-up card, on which a kernel may not even start.
 FAKE = """
-import torch, triton
+import torch, triton, types
 from triton.runtime.jit import JITFunction
 def never(*args, **kwargs):
     raise AssertionError("a kernel was compiled or launched")
@@ -29,11 +31,13 @@ torch.version.cuda, torch.version.hip = "12.8", None
 torch.cuda.init = lambda: None
 torch.cuda.get_device_capability = lambda device=None: (7, 5)
 torch.cuda.get_device_name = lambda device=None: "Some Card"
+torch.cuda.get_device_properties = lambda device=None: types.SimpleNamespace(
+    name="Some Card", major=7, minor=5, total_memory=2**34)
 """
 NO_DRIVER = """
-def init():
+def init(*args):
     raise RuntimeError("Found no NVIDIA driver\\nand a second line")
-torch.cuda.init = init
+torch.cuda.init = torch.cuda.get_device_properties = init
 """
 # Run before the script: importing one of these packages raises that error.
 BROKEN = """
@@ -55,6 +59,7 @@ def card(monkeypatch):
                         (triton.runtime.jit.JITFunction, "run")]:
         monkeypatch.setattr(owner, name, never)
     monkeypatch.setattr(t, "INTERPRET", False)
+    monkeypatch.setattr(t, "DEVICE", "cuda")
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     monkeypatch.setattr(torch.version, "hip", None)
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
@@ -112,7 +117,7 @@ def test_cpu_build_is_refused(card, monkeypatch, capsys):
 
 @pytest.mark.parametrize("preamble, words", [
     (FAKE, "refused: Some Card has capability 7.5."),
-    (FAKE + NO_DRIVER, "refused: no visible GPU: Found no NVIDIA driver."),
+    (FAKE + NO_DRIVER, "refused: no usable GPU: Found no NVIDIA driver."),
 ], ids=["old card", "no driver"])
 def test_refusal_in_a_process_of_its_own(run_after, preamble, words):
     result = run_after(preamble)
@@ -125,7 +130,7 @@ def test_refusal_in_a_process_of_its_own(run_after, preamble, words):
 @pytest.mark.gpu
 def test_gpu_hidden_from_the_process():
     text = ended(run_script(env={"CUDA_VISIBLE_DEVICES": ""}), 1)
-    assert "refused: no visible GPU: " in text
+    assert "refused: no usable GPU: " in text
 
 
 # ---------------------------------------------------------- could not start
@@ -148,13 +153,11 @@ def test_gpu_hidden_from_the_process():
         "no message", "numpy's message"])
 def test_package_missing_or_broken(run_after, names, error, words):
     result = run_after(BROKEN.format(names=names, error=error))
-    text = ended(result, 2)
-    assert text.count("\n") == 2  # one plain line and the exit line
-    line = text.splitlines()[0]
-    assert words in line
-    assert INSTALL in line
-    assert "Linux" in line
-    assert "WSL2" in line
+    problem, install, _ = ended(result, 2).splitlines()
+    assert words in problem
+    assert problem.startswith("cannot start: ")
+    for part in (INSTALL, "Linux", "WSL2"):
+        assert part in install
     assert result.stderr == ""
 
 
@@ -162,6 +165,11 @@ def test_help_needs_no_package(run_after):
     names = ["numpy", "torch", "triton"]
     result = run_after(BROKEN.format(names=names, error="ImportError"),
                        "--help")
+    assert ended(result, 0) == f"{t.__doc__.strip()}\nexit 0\n"
+
+
+def test_help_without_docstrings():
+    result = run_script("--help", flags=["-OO"])
     assert ended(result, 0) == f"{t.__doc__.strip()}\nexit 0\n"
 
 
@@ -178,10 +186,11 @@ triton.__version__, numpy.__version__ = {!r}, {!r}
 """
 
 
-def test_triton_36_cannot_interpret_with_numpy_24(run_after):
-    text = ended(run_after(VERSIONS.format("3.6.0", "2.4.0"),
+@pytest.mark.parametrize("version", ["3.5.1", "3.6.0"])
+def test_an_old_triton_cannot_interpret_with_numpy_24(run_after, version):
+    text = ended(run_after(VERSIONS.format(version, "2.4.0"),
                            TRITON_INTERPRET="1"), 2)
-    assert "Triton 3.6.0 cannot interpret with numpy 2.4.0" in text
+    assert f"Triton {version} cannot interpret with numpy 2.4.0" in text
     assert "numpy<2.4" in text
     assert "Triton 3.7 or newer" in text
 
@@ -231,12 +240,13 @@ def test_interpreted_when_triton_says_so():
         *(f"{value!r} False" for value in off), "None False"]
 
 
-def test_only_triton_36_with_numpy_24_cannot_interpret():
+def test_only_an_old_triton_with_numpy_24_cannot_interpret():
     *fine, hole = modes(
         ("1", ("3.6.0", "2.3.5")), ("1", ("3.7.0", "2.4.0")),
-        (None, ("3.6.0", "2.4.0")), ("1", ("3.6.1", "2.10.0")))
+        ("1", ("3.10.0", "2.4.0")), (None, ("3.6.0", "2.4.0")),
+        ("1", ("3.6.1", "2.10.0")))
     assert fine == ["'1' 3.6.0 2.3.5 True", "'1' 3.7.0 2.4.0 True",
-                    "None 3.6.0 2.4.0 False"]
+                    "'1' 3.10.0 2.4.0 True", "None 3.6.0 2.4.0 False"]
     assert "cannot interpret with numpy 2.10.0" in hole
 
 
@@ -271,8 +281,11 @@ def test_interpreter_pass(interpreted):
     assert "FAIL" not in text
     assert text.count("pass  softmax") >= 16
     assert text.count("pass  ieee") == text.count("pass  tf32") >= 14
-    assert "1, 2, 4 open" in text
-    assert "3 held in the interpreter" in text
+    assert "Predictions 1, 2 and 4 stay open" in text
+    assert re.search("^Prediction 3, in the interpreter .*: HELD.$", text, re.M)
+    for demonstration in ("softmax of         1.000", "equal to a @ b: True",
+                          "   0   2   4   6\n", "where memory ends"):
+        assert demonstration in text
 
 
 def test_interpreter_pass_times_nothing(interpreted):
@@ -285,16 +298,18 @@ def test_interpreter_pass_times_nothing(interpreted):
 def test_header(interpreted):
     lines = interpreted.stdout.splitlines()
     source = SCRIPT.read_bytes()
-    part = source[source.index(b"@triton.jit"):source.index(b"def require")]
-    part = part.removeprefix(b"@triton.jit")
+    part = "".join(inspect.getsource(kernel.fn) for kernel in (
+        t.softmax_kernel, t.matmul_kernel)) + repr(t.CONFIGS)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", lines[0])
     assert lines[1] == (
         f"script {hashlib.sha256(source).hexdigest()[:12]}, kernels and "
-        f"CONFIGS {hashlib.sha256(part).hexdigest()[:12]}")
+        f"CONFIGS {hashlib.sha256(part.encode()).hexdigest()[:12]}")
     assert lines[2] == (
         f"Python {sys.version.split()[0]}, numpy {np.__version__}, torch "
         f"{torch.__version__}, CUDA {torch.version.cuda}")
     assert lines[3].startswith(f"Triton {triton.__version__}, ")
+    assert lines[4] == ("no GPU is used: Triton interprets the kernels on the "
+                        "CPU")
     assert {"TRITON_INTERPRET is set to 'YES'",
             "TRITON_F32_DEFAULT is set to 'tf32x3'",
             "NVIDIA_TF32_OVERRIDE is set to '1'",
@@ -322,16 +337,34 @@ def test_route_by_which_triton_came(monkeypatch, capsys, requires, version,
     assert f"\nTriton {version}, {route}\n" in capsys.readouterr().out + "\n"
 
 
-@pytest.mark.parametrize("softmax, matmul, status, verdict", [
-    (True, True, 0, "held"), (False, True, 1, "falsified"),
-    (True, False, 1, "falsified")])
-def test_interpreted_status_is_the_checks(monkeypatch, capsys, softmax, matmul,
-                                          status, verdict):
+def test_torch_without_package_metadata(monkeypatch, capsys):
+    def requires(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    t.header()
+    assert "pin unknown: torch has no" in capsys.readouterr().out
+
+
+@pytest.fixture
+def interpreting(monkeypatch):
+    """This process on the interpreter's path, whatever it runs on."""
     monkeypatch.setattr(t, "INTERPRET", True)
-    monkeypatch.setattr(t, "softmax_checks", lambda device: softmax)
-    monkeypatch.setattr(t, "matmul_checks", lambda device: matmul)
-    assert t.main() == status
-    assert f"\n3 {verdict} in the interpreter" in capsys.readouterr().out
+    monkeypatch.setattr(t, "DEVICE", "cpu")
+    monkeypatch.setattr(t, "demonstrations", lambda: True)
+
+
+@pytest.mark.parametrize("lost", [None, "softmax_checks", "matmul_checks",
+                                  "take_steps"])
+def test_interpreted_status_is_the_checks(interpreting, monkeypatch, capsys,
+                                          lost):
+    for name in ("softmax_checks", "matmul_checks", "take_steps"):
+        def passes(*args, right=name != lost, **named):
+            return right
+        monkeypatch.setattr(t, name, passes)
+    assert t.main() == (3 if lost else 0)
+    text = capsys.readouterr().out
+    assert ("and ieee equals tf32: HELD.\n" in text) != bool(lost)
+    assert ("A check failed." in text) == bool(lost)
 
 
 def test_import_does_no_work():
@@ -357,37 +390,39 @@ assert signal.getsignal(signal.SIGINT) is before
 
 # ---------------------------------------------------------- the compiled path
 @pytest.fixture
-def measured(card, monkeypatch):
+def measured(card, monkeypatch, tmp_path):
     """The compiled path with every part that needs a GPU passed over."""
     card(8, 6)
-    for name in ("softmax_checks", "matmul_checks", "emitted"):
-        monkeypatch.setattr(t, name, lambda device: True)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(t, "demonstrations", lambda: True)
+    for name in ("softmax_checks", "matmul_checks", "repeat_checks", "emitted"):
+        monkeypatch.setattr(t, name, lambda *args: True)
+    monkeypatch.setattr(t, "sweep_operands", lambda: (None, None))
     monkeypatch.setattr(t, "precision_table", lambda a, b: {})
     monkeypatch.setattr(t, "sweep", lambda a, b: {})
-    monkeypatch.setattr(t, "race", lambda *args: {})
-    monkeypatch.setattr(torch, "Generator", lambda device: (
-        types.SimpleNamespace(manual_seed=lambda seed: None)))
-    monkeypatch.setattr(torch, "randn", lambda *shape, device, generator: (
-        torch.zeros(2, 2, 2)))
+    monkeypatch.setattr(t, "softmax_row", lambda: None)
 
 
-@pytest.mark.parametrize("gates, status", [(True, 0), (False, 1)])
+@pytest.mark.parametrize("gates, status, words", [
+    (True, 0, "Every check passed, and every gated prediction held."),
+    (False, 6, "Every check passed. A gated prediction was falsified")])
 def test_compiled_status_is_the_gates(measured, monkeypatch, capsys, gates,
-                                      status):
+                                      status, words):
     monkeypatch.setattr(t, "predictions", lambda errors, times: gates)
     assert t.main() == status
-    assert ("Some Card, compute capability 8.6, 16384 MiB"
-            in capsys.readouterr().out)
+    text = capsys.readouterr().out
+    assert "Some Card, compute capability 8.6, 16384 MiB, driver " in text
+    assert words in text
 
 
 @pytest.mark.parametrize("name", [
-    "softmax_checks", "matmul_checks", "emitted"])
+    "softmax_checks", "matmul_checks", "repeat_checks", "emitted"])
 def test_nothing_is_timed_after_a_failed_check(measured, monkeypatch, capsys,
                                                name):
-    monkeypatch.setattr(t, name, lambda device: False)
-    for timed in ("sweep", "race", "predictions"):
+    monkeypatch.setattr(t, name, lambda *args: False)
+    for timed in ("sweep", "time_rows", "predictions"):
         monkeypatch.delattr(t, timed)
-    assert t.main() == 1
+    assert t.main() == 3
     assert "nothing is timed" in capsys.readouterr().out
 
 
@@ -395,92 +430,121 @@ def test_nothing_is_timed_after_a_failed_check(measured, monkeypatch, capsys,
 def test_compiled_run():
     result = run_script(timeout=550)
     # Which it is, the card decides: a falsified prediction is no fault.
-    gates = re.search("falsified, gated|larger, falsified", result.stdout)
-    text = ended(result, 1 if gates else 0)
-    assert "FAIL" not in text
+    gated = re.search("gated: FALSIFIED", result.stdout)
+    text = ended(result, 6 if gated else 0)
+    assert "FAIL" not in text.replace("FALSIFIED", "")
     assert text.count("cubed, ieee") == text.count("cubed, tf32") == 2
     assert len(re.findall(r"^\d+,\d+,\d+ .* TFLOP/s ", text, re.M)) == 12
 
 
 # -------------------------------------------------------------- the verdicts
+KEYS = [(precision, layout) for precision in t.PRECISIONS
+        for layout in t.B_LAYOUTS]
+
+
+def sweep_times(**rows):
+    """What sweep returns, with rows given as ieee_row, tf32_K and so on."""
+    usual = {"ieee_row": [4, 4, 3], "ieee_K": [5, 5, 4],
+             "tf32_row": [2, 2, 1], "tf32_K": [3, 3, 2]} | rows
+    return {key: usual[f"{key[0]}_{key[1].partition('-')[0]}"] for key in KEYS}
+
+
 def judged(capsys, tf32=250, **rows):
-    """What predictions returns, and its lines; errors are in units of ieee's,
-    rows are milliseconds by shape, as ieee_row, ieee_k, tf32_row, tf32_k."""
-    rows = {"ieee_row": (4, 4, 3), "ieee_k": (5, 5, 4),
-            "tf32_row": (2, 2, 1), "tf32_k": (3, 3, 2)} | rows
-    times = {(p, l): dict(zip(map(t.shape, t.CONFIGS), rows[f"{p}_{short}"],
-                              strict=True))
-             for p in t.PRECISIONS
-             for l, short in (("row-major", "row"), ("K-major", "k"))}
-    gates = t.predictions({"ieee": 1e-7, "tf32": tf32 * 1e-7}, times)
-    return gates, capsys.readouterr().out.splitlines()
+    """What predictions returns, and {what is predicted: verdict}."""
+    errors = {"ieee": 1e-7, "tf32": tf32 * 1e-7}
+    gates = t.predictions(errors, sweep_times(**rows))
+    text = capsys.readouterr().out
+    verdicts = re.findall(r"^Prediction (.*): ([A-Z ]+)\.$", text, re.M)
+    return gates, dict(verdicts), text
 
 
 def test_all_held(capsys):
-    gates, lines = judged(capsys)
+    gates, verdicts, text = judged(capsys)
     assert gates is True
-    assert "\n".join(lines) == """
-1 held: tf32's error is 250 times ieee's (predicted: 100); gated: larger, held
-2 held, gated: the best tf32 is 3.00 times as fast as the best ieee \
-(predicted: 2)
-    row-major B alone: 3.00, held
-    K-major B alone: 2.00, held
-3 held on this GPU: softmax agrees with float64
-4 held in ieee, row-major B: the smallest takes 1.33 of the best larger \
-shape's time
-4 held in tf32, row-major B: the smallest takes 2.00 of the best larger \
-shape's time"""
+    assert len(verdicts) == 2 + 2 + 1 + 4
+    assert {*verdicts.values()} == {"HELD"}
+    assert "which is 250 times as large." in text
+    assert ("The best ieee row took 3.0000 ms (128,128,32) and the best tf32 "
+            "row 1.0000 ms (128,128,32):\n    3.00 times as fast.") in text
+    assert ("Each config against itself: 64,64,32 2.00; 128,64,32 2.00; "
+            "128,128,32 3.00.") in text
+    assert ("64,64,32 took 4.0000 ms, and the best larger one, 128,128,32, "
+            "3.0000 ms:\n    a ratio of 1.33. The fastest of all was "
+            "128,128,32;") in text
 
 
 @pytest.mark.parametrize("tf32, size, direction", [
-    (100, "held", "held"), (99.4, "falsified", "held"),
-    (1, "falsified", "falsified"), (0.5, "falsified", "falsified")])
+    (100, "HELD", "HELD"), (99.4, "FALSIFIED", "HELD"),
+    (1, "FALSIFIED", "FALSIFIED"), (0.5, "FALSIFIED", "FALSIFIED")])
 def test_error_is_gated_on_its_direction_only(capsys, tf32, size, direction):
-    gates, lines = judged(capsys, tf32=tf32)
-    assert gates == (direction == "held")
-    assert lines[1].startswith(f"1 {size}: ")
-    assert lines[1].endswith(f"gated: larger, {direction}")
+    gates, verdicts, _ = judged(capsys, tf32=tf32)
+    assert gates == (direction == "HELD")
+    assert verdicts["1, tf32's error is at least 100 times ieee's"] == size
+    assert verdicts["1, tf32's error is the larger one, gated"] == direction
 
 
-def test_speed_is_gated(capsys):
-    gates, lines = judged(capsys, tf32_row=(2, 2, 1.6), tf32_k=(2, 2, 1.6))
-    assert gates is False
-    assert lines[2].startswith("2 falsified, gated: the best tf32 is 1.88 ")
-    gates, lines = judged(capsys, tf32_row=(2, 2, 1.5), tf32_k=(2, 2, 1.5))
-    assert gates is True  # "at least"
-    assert lines[2].startswith("2 held, gated: the best tf32 is 2.00 ")
+GATED = "2 with row-major B, tf32 is at least twice as fast, gated"
+REPORTED = "2 with K-major B, tf32 is at least twice as fast"
 
 
-def test_one_layout_alone_would_have_falsified(capsys):
-    # The best of each precision, whichever layout it is in: 3 over 1.
-    gates, lines = judged(capsys, tf32_row=(3, 3, 2), tf32_k=(2, 2, 1))
+@pytest.mark.parametrize("row, held", [(1.6, False), (1.5, True)])
+def test_speed_is_gated_with_row_major_b(capsys, row, held):
+    gates, verdicts, _ = judged(capsys, tf32_row=[2, 2, row])
+    assert gates is held  # "at least"
+    assert verdicts[GATED] == ("HELD" if held else "FALSIFIED")
+
+
+def test_speed_with_k_major_b_is_reported_alone(capsys):
+    gates, verdicts, text = judged(capsys, tf32_K=[3, 3, 3])
     assert gates is True
-    assert lines[2].startswith("2 held, gated: the best tf32 is 3.00 ")
-    assert lines[3:5] == ["    row-major B alone: 1.50, falsified",
-                          "    K-major B alone: 4.00, held"]
-    assert lines[7].startswith("4 held in tf32, K-major B: ")
+    assert verdicts[REPORTED] == "FALSIFIED"
+    assert "\n    1.33 times as fast." in text
+    gates, verdicts, _ = judged(capsys, tf32_row=[3, 3, 3])
+    assert gates is False  # although the best row of all is fast enough
+    assert verdicts[REPORTED] == "HELD"
 
 
 @pytest.mark.parametrize("smallest, verdict", [
-    (1.021, "held"), (1.019, "a tie"), (1, "a tie"), (0.981, "a tie"),
-    (0.979, "falsified")])
+    (1.021, "HELD"), (1.019, "A TIE"), (1, "A TIE"), (0.981, "A TIE"),
+    (0.979, "FALSIFIED")])
 def test_shapes_within_two_percent_tie(capsys, smallest, verdict):
-    gates, lines = judged(capsys, tf32_row=(smallest, 1.5, 1))
+    gates, verdicts, _ = judged(capsys, tf32_row=[smallest, 1.5, 1])
     assert gates is True  # not a gate
-    assert lines[6].startswith("4 held in ieee, ")
-    assert lines[7].startswith(f"4 {verdict} in tf32, row-major B: ")
+    name = "4 in tf32 with row-major B, the smallest shape is not the best"
+    assert verdicts[name] == verdict
 
 
-def test_a_shape_that_did_not_fit_is_no_time(capsys):
-    times = {(p, l): {t.shape(t.CONFIGS[0]): 4 if p == "ieee" else 1.5,
-                      t.shape(t.CONFIGS[1]): 3 if p == "ieee" else 1}
-             for p in t.PRECISIONS for l in t.LAYOUTS}
-    assert t.predictions({"ieee": 1e-7, "tf32": 1e-4}, times)
-    assert "4 held in tf32" in capsys.readouterr().out
+@pytest.mark.parametrize("missing", [[0], [1], [2], [0, 1], [1, 2], [0, 1, 2]])
+def test_a_config_that_does_not_fit_is_left_out(capsys, missing):
+    rows = {"ieee_row": [4, 4, 3], "ieee_K": [5, 5, 4], "tf32_row": [2, 2, 1],
+            "tf32_K": [3, 3, 2]}
+    for row in rows.values():
+        for index in missing:
+            row[index] = None
+    gates, verdicts, _ = judged(capsys, **rows)
+    assert gates is True
+    second = [verdicts[GATED], verdicts[REPORTED]]
+    fourth = [v for name, v in verdicts.items() if name.startswith("4")]
+    assert (second == ["OPEN", "OPEN"]) == (len(missing) == 3)
+    assert (fourth == ["OPEN"] * 4) == (0 in missing or len(missing) == 2)
+
+
+def test_the_smallest_is_found_wherever_it_stands(capsys, monkeypatch):
+    monkeypatch.setattr(t, "CONFIGS", t.CONFIGS[::-1])
+    *_, text = judged(capsys, ieee_row=[3, 4, 6])
+    words = "64,64,32 took 6.0000 ms, and the best larger one, 128,128,32"
+    assert words in text
+
+
+def test_two_configs_of_one_shape_keep_their_rows():
+    config = t.CONFIGS[0]
+    names = t.row_names([config, {**config, "num_warps": 8}, t.CONFIGS[1]])
+    assert len({*names}) == 3
+    assert names[2] == "128,64,32"
 
 
 # ------------------------------------------------------- timing and torch.mm
-def test_race_goes_on_past_a_shape_that_does_not_fit(monkeypatch, capsys):
+def test_rows_go_on_past_a_shape_that_does_not_fit(monkeypatch, capsys):
     def do_bench(run, warmup, rep, quantiles):
         assert quantiles == [0.5, 0.2, 0.8]  # the median comes first
         return run()
@@ -488,9 +552,9 @@ def test_race_goes_on_past_a_shape_that_does_not_fit(monkeypatch, capsys):
     def too_big():
         raise triton.OutOfResources(131072, 101376, "shared memory")
     monkeypatch.setattr(triton.testing, "do_bench", do_bench)
-    times = t.race("a title", {
-        "torch.mm": lambda: [2, 1.5, 2.5], "128,128,64": too_big,
-        "64,64,32": lambda: [4, 3.5, 4.5]}, 8e9, "TFLOP/s")
+    runs = {"torch.mm": lambda: [2, 1.5, 2.5], "128,128,64": too_big,
+            "64,64,32": lambda: [4, 3.5, 4.5]}
+    times = t.time_rows("a title", runs, 8e9, "TFLOP/s", direct=[*runs])
     assert times == {"torch.mm": 2, "64,64,32": 4}
     head, first, row, last = capsys.readouterr().out.strip().splitlines()
     assert "a title" in head
@@ -502,6 +566,28 @@ def test_race_goes_on_past_a_shape_that_does_not_fit(monkeypatch, capsys):
     for word in ("shared memory", "131072 required", "101376 available"):
         assert word in row
     assert last.split()[-3:] == ["2.00", "TFLOP/s", "0.50"]
+
+
+def test_what_is_timed_is_the_replay_of_a_graph(monkeypatch):
+    """A launch to compile, one to record, and then only replays."""
+    class Graph:
+        def replay(self):
+            raise AssertionError("do_bench is not called here")
+    calls, timed = [], []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph",
+                        lambda graph: contextlib.nullcontext())
+    monkeypatch.setattr(triton.testing, "do_bench",
+                        lambda run, **settings: timed.append(run))
+    t.milliseconds(lambda: calls.append(1))
+    assert len(calls) == 2
+    assert timed[0].__func__ is Graph.replay
+
+    def direct():
+        raise AssertionError("do_bench alone calls this")
+    t.milliseconds(direct, graph=False)
+    assert timed[1] is direct
 
 
 @pytest.fixture

@@ -47,10 +47,9 @@ def operand(rows, cols, layout, seed, scale, special=()):
 def test_softmax(rows, cols, layout, seed, scale, special):
     rows = min(rows, 6)
     x, frame = operand(rows, cols, layout, seed, scale, special)
-    y64 = t.softmax64(x.numpy())
-    assert t.check(f"softmax {rows}x{cols} {layout}", t.softmax, [(x, frame)],
-                   y64, y64.max(axis=1, keepdims=True),
-                   t.softmax_tolerance(cols))[0]
+    result = t.place_result((rows, cols), "row-major", "cpu", (2, 512))
+    assert t.check_softmax(f"softmax {rows}x{cols} {layout}", t.softmax,
+                           t.Placed(x, frame), result)
 
 
 @drawn
@@ -62,14 +61,14 @@ def test_matmul(mnk, layout, seed, scale, special, config, ieee):
     m, n, k = mnk
     if not k:
         layout, special = ("framed", "framed"), ((), ())
-    inputs = [operand(m, k, layout[0], seed, scale[0], special[0]),
-              operand(k, n, layout[1], seed + 1, scale[1], special[1])]
-    with np.errstate(invalid="ignore"):  # inf - inf is NaN, and rightly
-        want, size = t.matmul64(*(view.numpy() for view, _ in inputs))
-    assert t.check(
-        f"{m}x{n}x{k} {layout}",
-        lambda a, b, out: t.matmul(a, b, ieee, config, out), inputs, want, size,
-        t.matmul_tolerance(k, "ieee" if ieee else "tf32"))[0]
+    operands = [t.Placed(*operand(*drawn_as)) for drawn_as in (
+        (m, k, layout[0], seed, scale[0], special[0]),
+        (k, n, layout[1], seed + 1, scale[1], special[1]))]
+    case = t.Case(f"{layout}", (m, n, k), (*layout, "row-major"),
+                  config=config)
+    result = t.place_result((m, n), "row-major", "cpu", (128, 128))
+    precision = "ieee" if ieee else "tf32"
+    assert t.check_matmul(case, t.matmul, operands, {precision: result})
 
 
 @drawn

@@ -106,7 +106,7 @@ def test_the_default_precision_is_not_asked_for():
 # 67, 68, 70, 75: triton-lang/triton issues 2306 and 3754, flagos-ai/FlagGems
 # pull 411, intel/intel-xpu-backend-for-triton pull 5645: the same warm-up for
 # all, the median, milliseconds, and the right rate
-def test_how_a_race_is_timed(monkeypatch, capsys):
+def test_how_rows_are_timed(monkeypatch, capsys):
     asked = []
 
     def do_bench(run, **settings):
@@ -114,8 +114,8 @@ def test_how_a_race_is_timed(monkeypatch, capsys):
         return run()
 
     monkeypatch.setattr(t.triton.testing, "do_bench", do_bench)
-    times = t.race("title", {"one": lambda: (1.0, 0.9, 1.2),
-                             "two": lambda: (4.0, 3.0, 9.0)}, 8e9, "TB/s")
+    runs = {"one": lambda: (1.0, 0.9, 1.2), "two": lambda: (4.0, 3.0, 9.0)}
+    times = t.time_rows("title", runs, 8e9, "TB/s", direct=runs)
     assert times == {"one": 1.0, "two": 4.0}
     assert asked[0] == asked[1] == {
         "warmup": 100, "rep": 300, "quantiles": [0.5, 0.2, 0.8]}
