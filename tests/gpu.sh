@@ -1,23 +1,54 @@
 #!/usr/bin/env bash
-# On a GPU of 8.0 or newer: the tests marked gpu, then the script's checks, all
-# but 2048 cubed, under three tools of compute-sanitizer.  What follows the name
-# goes to pytest, such as --ignore tests/test_exercise.py, which takes minutes.
-#     bash tests/gpu.sh 2>&1 | tee transcripts/gpu-tests-CARD-DATE.txt
+# What needs a GPU of 8.0 or newer, for an archive:
+#     python3 transcripts/archive.py run tests/gpu.sh [WHAT...]
+# WHAT: "tests", those marked gpu; "sanitizers", the checks of the lesson and of
+# the CUDA kernels, all but 2048 cubed, under compute-sanitizer; or both.
 cd "$(dirname "$0")/.." || exit
-checks='import triton_softmax_matmul as t
-t.MATMUL_CASES.remove((t.SIZE,) * 3)
-t.leave(int(not t.softmax_checks("cuda") & t.matmul_checks("cuda")))'
+what=${*:-tests sanitizers}
 python3 -c 'import triton_softmax_matmul as t; t.header()
 print(t.torch.cuda.device_count(), "x", t.torch.cuda.get_device_name())'
 status=0
-python3 -m pytest -q -p no:cacheprovider -m gpu -rA tests "$@" || status=1
-# What the driver refuses is left out: Triton 3.8.0 and newer ask for a mode of
-# shared memory, and go on without.
-for tool in "memcheck --report-api-errors no" racecheck initcheck; do
-    echo "== compute-sanitizer --tool $tool"
-    compute-sanitizer --tool $tool --error-exitcode 9 python3 -c "$checks" |
-        tail -n 3
-    [ "${PIPESTATUS[0]}" = 0 ] || status=1
+
+# The lesson's checks at sizes that a sanitizer gets through in a minute, with
+# fewer rows where there are many; and the same for the CUDA kernels.
+lesson='import dataclasses, triton_softmax_matmul as t
+small = []
+for case in t.softmax_cases() + t.matmul_cases():
+    if case.catches == "many rows":
+        case = dataclasses.replace(case, sizes=(500, 5))
+    if case.sizes != (t.SIZE,) * 3:
+        small.append(case)
+rows = [case for case in small if len(case.sizes) == 2]
+tiles = [case for case in small if len(case.sizes) == 3]
+passed = t.softmax_checks("cuda", cases=rows)
+passed &= t.matmul_checks("cuda", cases=tiles)
+t.leave(0 if passed else 3)'
+cuda='import sys; sys.path.insert(0, "experiments"); import in_cuda
+in_cuda.t.leave(0 if in_cuda.all_pass("cuda", largest=600) else 3)'
+
+sanitize() {  # sanitize NAME PYTHON TOOL...: the last lines under each tool
+    local name=$1 program=$2 tool
+    shift 2
+    for tool; do
+        echo "== compute-sanitizer --tool $tool, $name"
+        # What the driver refuses is left out: Triton 3.8.0 and newer ask for a
+        # mode of shared memory, and go on without.
+        [ "$tool" != memcheck ] || tool="memcheck --report-api-errors no"
+        compute-sanitizer --tool $tool --error-exitcode 9 python3 -c "$program" |
+            tail -n 3
+        [ "${PIPESTATUS[0]}" = 0 ] || status=1
+    done
+}
+
+for part in $what; do
+    case $part in
+        tests) python3 -m pytest -q -p no:cacheprovider -m gpu -rA tests ||
+            status=1 ;;
+        sanitizers)
+            sanitize "the lesson" "$lesson" memcheck racecheck initcheck
+            sanitize "the CUDA kernels" "$cuda" memcheck racecheck ;;
+        *) echo "usage: gpu.sh [tests] [sanitizers], not $part"; status=2 ;;
+    esac
 done
 echo "exit $status"
 exit $status

@@ -1,0 +1,1 @@
+"""The faults themselves, by the place where they are planted."""
