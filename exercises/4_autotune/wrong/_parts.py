@@ -7,17 +7,24 @@ import triton
 import triton.language as tl
 
 KEY = ["m", "n", "k", "IEEE", "stride_ak", "stride_bk"]
+USUAL = [(32, 32, 4), (32, 32, 8), (32, 64, 4), (32, 64, 8),
+         (64, 32, 4), (64, 32, 8), (64, 64, 4), (64, 64, 8)]
+
 
 def configs(*blocks, **more):
     """Eight configs, or one for each (BLOCK_M, BLOCK_N, warps) given."""
-    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=32, GROUP_M=1,
-                               **more), num_warps=warps)
-            for m, n, warps in blocks or [
-                (m, n, w) for m in (32, 64) for n in (32, 64) for w in (4, 8)]]
+    made = []
+    for block_m, block_n, num_warps in blocks or USUAL:
+        made.append(triton.Config(
+            {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 32,
+             "GROUP_M": 1, **more}, num_warps=num_warps))
+    return made
+
 
 def tuned(kernel, key=KEY, space=None):
     """The kernel under an autotuner that is right in all that is not given."""
     return triton.autotune(space or configs(), key)(kernel)
+
 
 @triton.jit
 def tile(m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
@@ -26,6 +33,7 @@ def tile(m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(0) // across * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(0) % across * BLOCK_N + tl.arange(0, BLOCK_N)
     return rows[:, None], cols[None, :]
+
 
 @triton.jit
 def product(a_ptr, b_ptr, rows, cols, m, n, k, stride_am, stride_ak, stride_bk,

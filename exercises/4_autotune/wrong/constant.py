@@ -7,6 +7,7 @@ import triton_softmax_matmul as t
 
 matmul_kernel = tuned(t.matmul_kernel)
 
+
 @triton.jit
 def softmax_kernel(in_ptr, out_ptr, row_stride, n_cols,
                    BLOCK_COLS: tl.constexpr):

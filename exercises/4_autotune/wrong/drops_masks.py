@@ -1,7 +1,8 @@
-"""No masks: right where every size is a multiple of the blocks."""
+"""No mask on the store: right where every size is a multiple of the blocks."""
 import triton
 import triton.language as tl
 from _parts import product, tile, tuned
+
 
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
@@ -15,5 +16,6 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   "ieee" if IEEE else "tf32")
     at = c_ptr + rows * stride_cm + cols * stride_cn
     tl.store(at, acc)
+
 
 matmul_kernel = tuned(matmul_kernel)

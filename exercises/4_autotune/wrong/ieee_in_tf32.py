@@ -3,6 +3,7 @@ import triton
 import triton.language as tl
 from _parts import product, tile, tuned
 
+
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   stride_bk, stride_bn, stride_cm, stride_cn,
@@ -15,5 +16,6 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   "ieee")
     at = c_ptr + rows * stride_cm + cols * stride_cn
     tl.store(at, acc, mask=(rows < m) & (cols < n))
+
 
 matmul_kernel = tuned(matmul_kernel)

@@ -3,6 +3,7 @@ import triton
 import triton.language as tl
 from _parts import product, tile, tuned
 
+
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   stride_bk, stride_bn, stride_cm, stride_cn,
@@ -17,5 +18,6 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
     inside = (rows < m) & (cols < n)
     acc += tl.load(at, mask=inside, other=0.0)
     tl.store(at, acc, mask=inside)
+
 
 matmul_kernel = tuned(matmul_kernel)

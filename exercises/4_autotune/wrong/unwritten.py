@@ -3,6 +3,7 @@ import triton
 import triton.language as tl
 from _parts import product, tile, tuned
 
+
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   stride_bk, stride_bn, stride_cm, stride_cn,
@@ -14,6 +15,7 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
                   stride_bk, stride_bn, BLOCK_M, BLOCK_N, BLOCK_K,
                   "ieee" if IEEE else "tf32")
     at = c_ptr + rows * stride_cm + cols * stride_cn
-    tl.store(at, acc, mask=((rows < m) & (cols < n)) & (m < 0))
+    tl.store(at, acc, mask=(rows < m) & (cols < n) & (m < 0))
+
 
 matmul_kernel = tuned(matmul_kernel)

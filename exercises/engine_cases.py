@@ -1,0 +1,165 @@
+"""Which sizes, layouts and values a matmul is tried with, config by config.
+
+Another config is another kernel: it needs masks of its own, more tiles than
+one, a group, steps of K with a rest. A case is the lesson's Case.
+"""
+import functools
+import random
+
+ROW, COLUMN, STEPS, TURNED = ("row-major", "column-major", "steps",
+                              "steps by columns")
+# Of GROUP_M, where a size is computed from it: more would only take longer.
+LARGEST_GROUP = 16
+
+
+def group_of(config):
+    """GROUP_M, as far as a case's size goes by it."""
+    return min(config.get("GROUP_M", 1), LARGEST_GROUP)
+
+
+def tile_rows(config):
+    """How many rows of tiles show what a group does: a full group, and a last
+    one of two rows, or of one where a group has no more than two."""
+    group = group_of(config)
+    return group + 2 if group > 2 else 3
+
+
+def own_cases(t, config):
+    """The cases that every config has to pass by itself.
+
+    On a GPU each further set of strides that are 1, or multiples of 16, is
+    another kernel to compile, and in ieee that takes seconds. So there most
+    cases have steps along every axis.
+    """
+    block_m, block_n, block_k = t.block_shape(config)
+    above = (tile_rows(config) - 1) * block_m
+    few = (33, 20, 2 * block_k + 6)
+    mixed, turned, first, drawn_in = [(STEPS,) * 3] * 4
+    if t.INTERPRET:
+        mixed, turned = (COLUMN, ROW, STEPS), (TURNED,) * 3
+        first, drawn_in = (COLUMN, STEPS, ROW), (ROW, ROW, COLUMN)
+    drawn = [random.randint(1, 2 * side + 9)
+             for side in (block_m, block_n, 2 * block_k)]
+    case = t.Case
+    return [
+        case("a group and more", (above + 5, 2 * block_n + 3, 3 * block_k + 5),
+             (ROW, COLUMN, ROW)),
+        case("all in steps", (block_m - 1, block_n + 1, 2 * block_k + 7),
+             (STEPS, STEPS, STEPS), around=t.LARGE),
+        case("whole blocks", (2 * block_m, 2 * block_n, 2 * block_k),
+             (COLUMN, ROW, COLUMN)),
+        case("one block", (block_m, block_n, block_k), (COLUMN, ROW, COLUMN)),
+        case("columns first", (block_m + 1, block_n - 1, block_k - 1),
+             first, around=t.LARGE),
+        case("k over 2048", (3, 5, 2085), turned),
+        case("one product each", (40, 30, 1), (STEPS, ROW, COLUMN)),
+        case("sizes drawn anew", tuple(drawn), drawn_in),
+        case("powers of two", few, mixed, "powers of two", t.LARGE),
+        case("whole numbers", few, mixed, "whole numbers"),
+        case("2^100 and 2^-100", few, mixed, "scaled"),
+        case("NaN, inf and -0.0", few, mixed, "NaN, inf and -0.0", t.LARGE),
+        case("an earlier result", few, mixed, relaunched=True),
+    ]
+
+
+def shared_cases(t, configs, number):
+    """Those cases for which one config is enough, as they fall to this one.
+
+    The interpreter's time goes by the number of programs, so there the long
+    sides go to the config with the largest block along them. A GPU tries them
+    with every config, and every tile of 2048 cubed as well.
+    """
+    case = t.Case
+    small = [
+        case("a single number", (1, 1, 1), (ROW, ROW, ROW)),
+        case("one row", (1, 40, 7), (ROW, COLUMN, COLUMN)),
+        case("one column", (40, 1, 33), (COLUMN, ROW, ROW), around=t.LARGE),
+        case("nothing to add up", (5, 6, 0), (ROW, ROW, ROW)),
+    ]
+    # What is quick to compile comes first.
+    sizes = [t.tile_size(config) for config in configs]
+    smaller = [other for other in range(len(configs))
+               if (sizes[other], other) < (sizes[number], number)]
+    cases = small[len(smaller)::len(configs)]
+    steps = (STEPS, STEPS, STEPS)
+    if not t.INTERPRET:
+        return [*cases, case("m over 2048", (2085, 3, 5), steps),
+                case("n over 2048", (5, 2085, 3), steps),
+                case("every tile", (t.SIZE,) * 3, (ROW, ROW, ROW)),
+                case("every tile", (t.SIZE,) * 3, (ROW, COLUMN, ROW))]
+    if number == largest(configs, "BLOCK_M"):
+        cases.append(case("m over 2048", (2085, 3, 5), (ROW, STEPS, COLUMN),
+                          around=t.LARGE))
+    if number == largest(configs, "BLOCK_N"):
+        cases.append(case("n over 2048", (5, 2085, 3), (STEPS, COLUMN, ROW)))
+    return cases
+
+
+def largest(configs, name):
+    """The number of the first config with the largest value of that name."""
+    values = [config[name] for config in configs]
+    return values.index(max(values))
+
+
+def wanted_at(t, case, precision):
+    """Whether a case says something about a precision.
+
+    The interpreter multiplies in float32 whatever the string says. A kernel
+    may still round its operands in tf32, as the tensor cores would, and so it
+    need not be exact there.
+    """
+    if case.catches == "one product each" and not t.INTERPRET:
+        return precision == "tf32"  # for operands that are rounded to bf16
+    exact = case.values in t.EXACT and case.values != "whole numbers"
+    return not (t.INTERPRET and precision == "tf32" and exact)
+
+
+def fitting_sizes(t, case, config, runs):
+    """The case's sizes, or larger ones, at which the config would be run.
+
+    runs(sizes): whether a submission's pruning leaves the config in. One that
+    asks for whole blocks is tried at whole blocks. None if nothing fits.
+    """
+    blocks = t.block_shape(config)
+    whole = tuple(-(-size // block) * block
+                  for size, block in zip(case.sizes, blocks, strict=True))
+    for sizes in (case.sizes, (*case.sizes[:2], whole[2]), whole):
+        if runs(sizes):
+            return sizes
+    return None
+
+
+def end_steps(t, launch, config, precision, runs):
+    """[(label, function)] of a config in memory that ends, and in memory that
+    is far apart. runs(sizes, layout): as above."""
+    block_m, block_n, block_k = t.block_shape(config)
+    # One tile, and two each way.
+    places = {(20, 24, 40): ("ends", fence), (
+        block_m + 20, block_n + 24, block_k + 8): ("ends", fence)}
+    if precision == "ieee":
+        places[3, 5, 40] = "is 2^24 elements apart", spread
+    steps = []
+    for sizes, (what, put) in places.items():
+        for by_columns, layout in enumerate((ROW, COLUMN)):
+            if not runs(sizes, layout):
+                continue
+            label = (f"{precision} {'x'.join(map(str, sizes))} "
+                     f"{t.config_name(config)}, {layout} memory that {what}")
+            steps.append((label, functools.partial(
+                put, t, launch, dict(config), precision, sizes, by_columns)))
+    return steps
+
+
+def fence(t, launch, config, precision, sizes, by_columns):
+    """Whether a product is right of matrices that end where memory ends, and
+    of which only the result can be written."""
+    return t.right_tile(launch, t.fenced,
+                        functools.partial(t.fenced, writable=True), config,
+                        precision, sizes, by_columns)
+
+
+def spread(t, launch, config, precision, sizes, by_columns):
+    """Whether a product is right of matrices with very large strides."""
+    put = functools.partial(t.far_apart, stride=2**24 + 1)
+    return t.right_tile(launch, put, put, config, precision, sizes,
+                        by_columns)
