@@ -5,10 +5,12 @@
     python3 figures/plots.py FILE...    from these transcripts
 
 A transcript whose name begins with "precision" is what
-experiments/precision.py printed and becomes precision-CARD.svg; any other is a
-run of the lesson on a GPU and becomes sweep-CARD.svg. It is complete if its
-last line is "exit 0", or "exit 6" of a run. Every number in a plot is read
-from its transcript, but for the peaks below.
+experiments/precision.py printed and becomes precision-CARD.svg; one that begins
+with "library-speed" is what experiments/library_speed.py printed, and its first
+ladder becomes ladder-CARD.svg; any other is a run of the lesson on a GPU and
+becomes sweep-CARD.svg. It is complete if its last line is "exit 0", or "exit 6"
+of a run. Every number in a plot is read from its transcript, but for the peaks
+below.
 """
 import math
 import pathlib
@@ -70,9 +72,16 @@ def is_precision(name):
     return name.startswith("precision")
 
 
+def is_ladder(name):
+    """Whether a transcript is one of experiments/library_speed.py."""
+    return name.startswith("library-speed")
+
+
 def check_complete(name, text):
     """Raise a ValueError unless the program came to its end."""
-    good = ["exit 0"] if is_precision(name) else ["exit 0", "exit 6"]
+    good = ["exit 0", "exit 6"]
+    if is_precision(name) or is_ladder(name):
+        good = ["exit 0"]
     last = text.rstrip().rpartition("\n")[2]
     if last not in good:
         raise ValueError(f"{name} is not complete: its last line is {last!r}, "
@@ -135,6 +144,41 @@ def read_precisions(text):
     return table
 
 
+def read_ladder(text):
+    """(size, {layout: {rung: row}}) of the first size that has a ladder.
+
+    A row is what read_rung makes of it. The variants of the last rung, which
+    stand further right in the transcript, are no rungs.
+    """
+    size, = one(r"^tf32, (\d+) cubed, row-major B: ", text, "a ladder")
+    ladder = {}
+    for layout in LAYOUTS:
+        lines, = one(rf"^tf32, {size} cubed, {layout} B: .*\n((?:.+\n)*)", text,
+                     f"the ladder's rows: {layout} B")
+        rungs = {}
+        for line in lines.splitlines():
+            rung, row = read_rung(line)
+            if rung:
+                rungs[rung] = row
+        if list(rungs)[:1] != ["torch.mm"] or "Gluon" not in rungs:
+            raise ValueError(f"the transcript lacks rows: {layout} B has no "
+                             "torch.mm or no Gluon")
+        ladder[layout] = rungs
+    return int(size), ladder
+
+
+def read_rung(line):
+    """A rung's name, and (ratio, error over torch.mm's, config, whether it was
+    wrong), as printed; (None, None) of a line that is no rung."""
+    row = re.match(r"(\S.*?) +\d+\.\d+ +\d+\.\d+ +(\d+\.\d+) +\d\S*e-\d+ +"
+                   r"(\S+) *(.*)", line)
+    if not row:
+        return None, None
+    rung, ratio, error, rest = row.groups()
+    config = rest.removesuffix("WRONG").strip()
+    return rung, (ratio, error, config, config != rest.strip())
+
+
 # ---------------------------------------------------------------------- scales
 class LogScale:
     """A logarithmic axis: equal factors are equally far apart."""
@@ -189,7 +233,7 @@ def compared(sweep, layout):
     if not (ieee and tf32):
         return f"{layout} B: a multiplier has no config that fits this card."
     return (f"{layout} B: the best tf32 config ({tf32[0]}) is "
-            f"{ieee[1][0] / tf32[1][0]:.2f} times as fast as the best ieee one "
+            f"{ieee[1][0] / tf32[1][0]:.1f} times as fast as the best ieee one "
             f"({ieee[0]}).")
 
 
@@ -224,7 +268,7 @@ def draw_row(page, scale, size, name, found, y):
     if len(spots) == 2:
         page.path("join", ["M", spots["ieee"][0], y, "H", spots["tf32"][0]])
         page.text("small mid", 650, y + 4,
-                  f"{found['ieee'][0] / found['tf32'][0]:.2f}")
+                  f"{found['ieee'][0] / found['tf32'][0]:.1f}")
     slower = min(spots, key=lambda precision: spots[precision][0], default=None)
     for precision, (x, low, high) in spots.items():
         draw_whisker(page, low, high, y)
@@ -445,6 +489,86 @@ def draw_precision(text, source):
     return page.svg()
 
 
+# ------------------------------------------------------------------ the ladder
+FOOT, HEAD = 196, 570  # where the bars begin, and where the longest ends
+RUNG = 26  # from one rung to the next
+
+
+def sort_of(rung):
+    """Which kind of bar a rung gets."""
+    if rung == "torch.mm":
+        return "masked"
+    if rung.startswith("UNSAFE"):
+        return "ghost"
+    return "tf32" if rung.startswith("Gluon") else "loaded"
+
+
+def draw_rung(page, rung, row, top_ratio, y):
+    """A name, a bar as long as its ratio, the ratio, and the error."""
+    ratio, error, config, wrong = row
+    length = float(ratio) / top_ratio * (HEAD - FOOT)
+    page.text("small end", FOOT - 10, y + 4, rung)
+    page.rect(sort_of(rung), FOOT, y - 8, length, 16)
+    page.text("small bold end", 618, y + 4, ratio)
+    page.text("small end", 684, y + 4, error)
+    words = f"{config}, WRONG" if wrong else config
+    if length > 7 * len(words) + 8:
+        page.text("code", FOOT + 8, y + 4, words)
+
+
+def describe_ladder(ladder, source):
+    """The plot in words and numbers."""
+    told = []
+    for layout, rungs in ladder.items():
+        parts = []
+        for rung, (ratio, error, _, wrong) in rungs.items():
+            parts.append(f"{rung}{', wrong' * wrong} {ratio} with {error}")
+        told.append(f"{layout} B: {', '.join(parts)}.")
+    return ("torch.mm's time over each rung's, with its error over torch.mm's. "
+            f"{' '.join(told)} Drawn from {source}.")
+
+
+def draw_ladder_legend(page, y):
+    """What the bars are."""
+    for sort, x, words in (
+            ("loaded", 16, "plain Triton"), ("tf32", 140, "Gluon"),
+            ("ghost", 220, "plain Triton, unsafe: undefined by PTX")):
+        page.rect(sort, x, y - 11, 26, 14)
+        page.text("small", x + 34, y, words)
+    page.text("small muted end", 618, y, "speed")
+    page.text("small muted end", 684, y, "error")
+
+
+def draw_ladder(text, source):
+    """The rungs from the lesson's kernel to the library as SVG text."""
+    header, (size, ladder) = read_header(text), read_ladder(text)
+    ratios = []
+    for rungs in ladder.values():
+        ratios.extend(float(row[0]) for row in rungs.values())
+    rows, top_ratio = len(ratios), max(ratios)
+    bottom = 92 + rows * RUNG + len(ladder) * 42
+    page = drawing.Drawing(
+        bottom + 40, f"tf32 at {size} cubed, rung by rung, {in_words(header)}",
+        describe_ladder(ladder, source))
+    page.text("head", 16, 26, f"tf32, {size} cubed: from the lesson's kernel "
+              "to the library, one idea a rung")
+    page.text("small muted", 16, 45, in_words(header))
+    draw_ladder_legend(page, 72)
+    y = 92
+    one_to_one = FOOT + (HEAD - FOOT) / top_ratio
+    for layout, rungs in ladder.items():
+        height = len(rungs) * RUNG + 36
+        page.rect("panel", 8, y, 684, height, rx=6)
+        page.text("name", 16, y + 22, f"{layout} B")
+        for turn, (rung, row) in enumerate(rungs.items()):
+            draw_rung(page, rung, row, top_ratio, y + 44 + turn * RUNG)
+        page.path("dashed", ["M", one_to_one, y + 28, "V", y + height - 4])
+        y += height + 6
+    page.text("small", 16, bottom + 22, "speed: torch.mm's time over the "
+              "rung's on the same operands; error: the rung's over torch.mm's")
+    return page.svg()
+
+
 # --------------------------------------------------------------- what to draw
 def figure_of(name, text):
     """The name of the figure that a transcript becomes, and what draws it."""
@@ -453,6 +577,8 @@ def figure_of(name, text):
     card = re.sub(r"[^a-z0-9]+", "-", "-".join(words))
     if is_precision(name):
         return f"precision-{card}.svg", draw_precision
+    if is_ladder(name):
+        return f"ladder-{card}.svg", draw_ladder
     return f"sweep-{card}.svg", draw_sweep
 
 
@@ -466,11 +592,14 @@ def newest():
     """{figure: transcript}: each card's newest complete ones, if pinned."""
     found = {}
     for path in [*TRANSCRIPTS.glob("run-*.txt"),
-                 *TRANSCRIPTS.glob("precision-*.txt")]:
+                 *TRANSCRIPTS.glob("precision-*.txt"),
+                 *TRANSCRIPTS.glob("library-speed-*.txt")]:
         text = path.read_text("utf-8")
         try:
             check_complete(path.name, text)
             header = read_header(text)
+            if is_ladder(path.name):
+                read_ladder(text)  # not every part of that program has one
         except ValueError:
             continue
         if header["triton"] == pinned():

@@ -63,6 +63,31 @@ for at, layout in enumerate(["row-major", "K-major"]):
                       f"0.{turn + 1}{at}70    43.47 {turn + 1}.25e-0{at + 5}"
                       "  4xwgmma\n")
 PRECISION += "exit 0\n"
+# A rung's ratio and its error over torch.mm's; the last are a variant's.
+RUNGS = {
+    "row-major": {"torch.mm": ("1.000", "1.00"),
+                  "the lesson's kernel": ("0.215", "2.61"),
+                  "UNSAFE: B^T in registers": ("0.825", "9.99"),
+                  "Gluon": ("1.035", "2.63"),
+                  "  groups of 1": ("1.099", "1.01")},
+    "K-major": {"torch.mm": ("1.000", "1.00"),
+                "the lesson's kernel": ("0.812", "2.64"),
+                "Gluon": ("0.985", "2.65"),
+                "  groups of 1": ("1.098", "1.02")}}
+LADDER = HEADER + "\n===== ieee\n\nieee, 2048 cubed, row-major B: ms\n"
+LADDER += "torch.mm                    0.3412  1.000  3.1e-07  \n"
+for size in (2048, 4096):
+    for layout, rungs in RUNGS.items():
+        LADDER += (f"\ntf32, {size} cubed, {layout} B: ms, TFLOP/s, ratio to "
+                   "torch.mm, error, over torch.mm's error\n")
+        for name, (ratio, error) in rungs.items():
+            label = "128,128,32 w4 s3" if "kernel" in name else ""
+            label += " WRONG" * name.startswith("UNSAFE")
+            LADDER += (f"{name:<28}   0.0520   330.6  {ratio}  5.09e-05  "
+                       f"{error}  {label}\n")
+        LADDER += "  a cluster of two           cannot: ValueError: no\n"
+        LADDER += "best in Gluon: groups of 1, 1.099; wanted: 1.03\n"
+LADDER += "===== tf32-2048: right, 21 s\nexit 0\n"
 
 
 def said(element):
@@ -567,6 +592,90 @@ def test_labels_keep_clear_of_points_and_of_each_other():
         for other in taken:
             assert other is box or not plots.boxes_meet(box, other)
     assert placed[0][:2] != placed[1][:2]
+
+
+# ------------------------------------------------------------------ the ladder
+def test_ladder_is_read():
+    size, ladder = plots.read_ladder(LADDER)
+    assert size == 2048 and list(ladder) == list(RUNGS)
+    for layout, rungs in RUNGS.items():
+        want = [name for name in rungs if not name.startswith(" ")]
+        assert list(ladder[layout]) == want
+        for name in want:
+            ratio, error, config, wrong = ladder[layout][name]
+            assert (ratio, error) == rungs[name]
+            assert (config == "128,128,32 w4 s3") == ("kernel" in name)
+            assert wrong == name.startswith("UNSAFE")
+
+
+def test_ladder_is_drawn_to_scale():
+    drawn = plots.draw_ladder(LADDER, "transcripts/some.txt")
+    assert drawn == plots.draw_ladder(LADDER, "transcripts/some.txt")
+    check_svg(drawn)
+    assert "Drawn from transcripts/some.txt." in drawn
+    bars = []
+    for rect in ElementTree.fromstring(drawn).iter(SVG + "rect"):
+        if float(rect.get("x")) == plots.FOOT:
+            bars.append((rect.get("class"), float(rect.get("width"))))
+    want = []
+    for rungs in RUNGS.values():
+        for name, (ratio, _) in rungs.items():
+            if not name.startswith(" "):
+                want.append((plots.sort_of(name), float(ratio)))
+                assert f">{ratio}<" in drawn
+    assert [sort for sort, _ in bars] == [sort for sort, _ in want]
+    assert {sort for sort, _ in bars} == {"masked", "loaded", "ghost", "tf32"}
+    for (_, width), (_, ratio) in zip(bars, want, strict=True):
+        assert width == pytest.approx(
+            (plots.HEAD - plots.FOOT) * ratio / 1.035, abs=0.01)
+    # As fast as the library: where its own bars end.
+    ends = re.findall(r'class="dashed" d="M ([\d.]+) ', drawn)
+    for end in ends:
+        assert float(end) == pytest.approx(plots.FOOT + bars[0][1], abs=0.02)
+    assert len(ends) == 2
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    (LADDER.replace("tf32, 2048 cubed, K-major", "tf32, 2048, K-major"),
+     "lacks the ladder's rows: K-major B"),
+    (re.sub("(?m)^Gluon .*\n", "", LADDER), "no torch.mm or no Gluon"),
+    (LADDER.replace("torch.mm   ", "torch_mm   "), "no torch.mm or no Gluon"),
+    (RUN, "lacks a ladder")])
+def test_a_ladder_that_lacks_something_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        plots.draw_ladder(text, "transcripts/some.txt")
+
+
+def test_the_newest_ladder_is_drawn(folder, monkeypatch, capsys):
+    monkeypatch.setattr(plots, "pinned", lambda: "3.7.1")
+    without = LADDER[:LADDER.index("\ntf32, 2048")] + "exit 0\n"
+    for name, day, text in (
+            ("a", "27", LADDER), ("b", "28", LADDER),
+            ("c", "29", LADDER.replace("exit 0", "exit 3")),
+            ("d", "29", LADDER.replace("Triton 3.7.1", "Triton 3.9.0")),
+            ("e", "29", without)):
+        (folder / f"library-speed-h200-{name}.txt").write_text(
+            text.replace("2026-11-30", f"2026-11-{day}"), "utf-8")
+    assert plots.main([]) == 0
+    assert capsys.readouterr().out == (
+        "library-speed-h200-b.txt: drew ladder-h200.svg\n")
+    check_svg((folder / "ladder-h200.svg").read_text("utf-8"))
+
+
+def test_the_ladder_is_what_its_transcript_draws():
+    newest = plots.newest().get("ladder-h200.svg")
+    if newest is None:
+        pytest.skip("there is no complete transcripts/library-speed-h200-"
+                    f"triton{plots.pinned()}-*.txt that holds a ladder yet")
+    drawn = (FIGURES / "ladder-h200.svg").read_text("utf-8")
+    again = "python3 figures/plots.py draws it anew"
+    assert plots.draw(newest) == ("ladder-h200.svg", drawn), again
+    transcript = newest.read_text("utf-8")
+    told, = re.findall(r"<desc.*?>(.*?)</desc>", drawn)
+    numbers = re.findall(r" (\d\.\d+)\b", told)
+    assert len(numbers) >= 2 * (10 + 5)
+    for number in numbers:
+        assert f" {number} " in transcript, number
 
 
 # ---------------------------------------------------------------- what is drawn
