@@ -53,6 +53,7 @@ KINDS = {
     "refused": "the lesson where no GPU can run it",
     "not-started": "the lesson where something that it needs is missing",
     "exercise": "exercises/check.py",
+    "exercises-report": "what the exercises' solutions measure by themselves",
     "precision": "experiments/precision.py",
     "search": "experiments/search.py",
     "speed": "experiments/speed.py",
@@ -103,11 +104,12 @@ RESULTS = {"pass": "pass", "PASSED": "pass", "FAIL": "FAIL", "FAILED": "FAIL",
            "ERROR": "FAIL", "skip": "skip", "SKIPPED": "skip"}
 
 # "torch.mm  0.3432 ms (0.3428 .. 0.3439)  33.25 TFLOP/s 1.00", of which all
-# after "ms" may be missing; "(0.3929 .. 0.3933, 5 rounds)" is all of 5 rounds.
+# after "ms" may be missing; "(0.3929 .. 0.3933, 5 rounds)" is all of 5 rounds,
+# and "(once, beforehand)" a time without a spread.
 TIMES = re.compile(
     rf"\s*(?P<name>\S.*?)\s+(?P<milliseconds>{NUMBER}) ms"
     rf"(?: \((?P<low>{NUMBER}) \.\. (?P<high>{NUMBER})"
-    r"(?:, (?P<rounds>\d+) rounds)?\))?"
+    r"(?:, (?P<rounds>\d+) rounds)?\)| \(once, beforehand\))?"
     rf"(?:\s+(?P<rate>{NUMBER}) (?P<unit>[TG](?:FLOP|B)/s))?"
     rf"(?:\s+(?P<speed>{NUMBER}))?\s*")
 DOES_NOT_FIT = re.compile(r"\s*(\S.*?)\s+((?:does not fit|cannot): .*)")
@@ -801,12 +803,19 @@ def family_of(kind):
     return re.sub(r"-\d+$", "", kind)
 
 
+def table_of(kind):
+    """"exercise-4" for "exercise-4-slow": one table for each exercise."""
+    numbered = re.match(r"[a-z-]+-\d+(?=-)", kind)
+    return numbered[0] if numbered else kind
+
+
 def index_text(folder):
     """README.md, made from nothing but the files of the folder."""
     by_kind = {}
     for path in sorted(folder.glob("*.txt")):
         transcript = read(path)
-        by_kind.setdefault(transcript["kind"], []).append(transcript)
+        by_kind.setdefault(table_of(transcript["kind"]), []).append(
+            transcript)
     parts = [ON_TOP]
     for kind in sorted(by_kind, key=kind_order):
         about = KINDS.get(family_of(kind))
