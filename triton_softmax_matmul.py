@@ -37,13 +37,16 @@ Three ways to run it, and how long each takes:
 
 The last line that a run prints is its exit status:
 
-    0    every check passed, and no gated prediction was falsified
+    0    every check passed, and no prediction that decides the status (section
+         8 calls it gated) was falsified
     1    refused: there is no GPU here that the kernels run on
     2    could not start: a package is missing or unusable, an argument is
          wrong, or there is no place for compiled kernels
     3    wrong: a check failed, or a kernel or its launcher raised an error
     6    every check passed, and a gated prediction was falsified
     130  interrupted
+
+(4 and 5 are the exercises' own.)
 """
 
 # %% [markdown]
@@ -52,9 +55,15 @@ The last line that a run prints is its exit status:
 # Triton can run a kernel in two ways. It can compile it for an NVIDIA GPU, or
 # it can *interpret* it: on the CPU, one program after another, with numpy in
 # the place of the GPU's instructions. The interpreter is slow and knows
-# nothing of time, but it computes the same values, and it needs no GPU. The
-# environment variable `TRITON_INTERPRET` chooses, and Triton reads it when a
-# kernel is defined, so it has to be set before this file is loaded.
+# nothing of time, and of the two multipliers that this lesson is about it has
+# only one. But it runs the kernel's own text, it needs no GPU, and up to
+# rounding its values are the same. The environment variable `TRITON_INTERPRET`
+# chooses, and Triton reads it when a kernel is defined, so it has to be set
+# before this file is loaded.
+#
+# The code of this section imports what is needed, and says what is wrong
+# where that fails. There is nothing about kernels in it, and you can go on
+# with section 3.
 
 # %% tags=["active-ipynb"]
 # # In a notebook this cell chooses, before Triton is imported.
@@ -146,6 +155,8 @@ try:
     import triton.language as tl
 
     INTERPRET = triton.knobs.runtime.interpret  # as Triton itself reads it
+    # tl.max is a kernel as well. It was made when Triton was imported, and is a
+    # JITFunction if the variable was off at that time.
     if INTERPRET == isinstance(tl.max, triton.JITFunction):
         raise ImportError("TRITON_INTERPRET was changed after Triton's import")
     # Up to 3.6, Triton's interpreter needs a conversion that numpy 2.4 dropped.
@@ -173,8 +184,8 @@ DEVICE = "cpu" if INTERPRET else "cuda"  # where the tensors of a run live
 # first kernel it has two virtues. Its values depend on the whole row, so the
 # threads that share a row have to talk to each other, which is where CUDA
 # code gets long. And it does next to no arithmetic: each number is read once
-# and written once, so a copy of the matrix takes as long as the best softmax
-# can, and we will know when to stop.
+# and written once, so no softmax can be faster than a copy of the matrix, and
+# we will know when to stop.
 #
 # First, what is right? This is the definition in float64, on the CPU, where
 # neither Triton nor the GPU can share a mistake with it. The row's maximum is
@@ -194,26 +205,32 @@ def softmax64(x):
 # %% [markdown]
 # Now the kernel. Where CUDA gives a row to 256 threads and asks each of them
 # which elements are its own, Triton starts one *program* for the row, and the
-# program holds the row as a single value, a *block*:
+# program holds the row as a single value, a *block*. Mind the two words. A
+# program is what CUDA calls a thread block. A block is no group of threads,
+# but a piece of data: an array of values that the program's threads hold
+# together. Its places are called *lanes* here; they are not the 32 threads of
+# a warp, and a thread may hold many of them.
 #
 #     row  = tl.program_id(0)              which program am I?      say, 7
 #     cols = tl.arange(0, BLOCK_COLS)      0  1  2  3  4  5  6  7
 #     mask = cols < n_cols                 T  T  T  T  T  F  F  F   n_cols = 5
-#     x    = tl.load(..., other=-inf)      3  1  4  1  5 -oo-oo-oo
+#     x    = tl.load(..., other=-inf)      3  1  4  1  5  -inf -inf -inf
 #
-# A block's length is a power of two and a row's is not, so the last *lanes*
-# of the block may hang over the end of the row. The mask keeps them away from
+# A block's length is a power of two and a row's is not, so the last lanes of
+# the block may hang over the end of the row. The mask keeps them away from
 # memory that is not ours, and `other` says what they hold instead: minus
 # infinity, which never wins the maximum and, since exp(-inf) is 0, adds
 # nothing to the sum. A 0 in its place would win in a row of negative numbers,
 # and every value of that row would be wrong.
 #
-# `tl.max(x, axis=0)` is a whole reduction in one call. It costs what it costs
-# in CUDA: shuffles within a warp, a few bytes of shared memory to carry the
-# result from warp to warp, and barriers around them. The compiler writes all
-# of that, from two numbers: `BLOCK_COLS`, and `num_warps`, which is how many
-# warps of 32 threads share the program. Arguments marked `tl.constexpr` are
-# fixed when the kernel is compiled; another value is another kernel.
+# `tl.max(x, axis=0)` is a whole reduction in one call. It costs what a good
+# reduction costs in CUDA: shuffles within a warp, a few bytes of shared memory
+# to carry the result from warp to warp, and barriers around them. The compiler
+# writes all of that, from two numbers: `BLOCK_COLS`, and `num_warps`, which is
+# how many warps of 32 threads share the program. `@triton.jit` marks a
+# function that is compiled when it is first launched. Arguments marked
+# `tl.constexpr` are fixed then; for another value of one, another kernel is
+# compiled.
 
 
 # %%
@@ -224,7 +241,7 @@ def softmax_kernel(in_ptr, out_ptr, row_stride, n_cols,
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK_COLS)
     mask = cols < n_cols
-    # A pointer plus a block of numbers is a block of pointers: one a lane.
+    # A pointer plus a block of numbers is a block of pointers, one for a lane.
     x = tl.load(in_ptr + row * row_stride + cols, mask=mask,
                 other=-float("inf"))
     num = tl.exp(x - tl.max(x, axis=0))
@@ -233,15 +250,21 @@ def softmax_kernel(in_ptr, out_ptr, row_stride, n_cols,
 
 
 # %% tags=["active-ipynb"]
-# # Kept as it came, for `compare` in section 6; no check looks at it. It stays
-# # the first one when you edit the cell above and run both again.
+# # The kernel as it is now. Section 6 compares your edited version with it,
+# # and running this cell again does not overwrite it.
 # if "softmax_as_it_came" not in globals():
 #     softmax_as_it_came = softmax_kernel
 
 # %% [markdown]
-# A *launcher* gets from tensors to a launch. It looks at its arguments before
-# a kernel does, since a kernel believes whatever it is told; it chooses the
-# block; and it starts a *grid* of programs, here one for each row.
+# A *launcher* is the Python function that takes tensors and starts the kernel.
+# It looks at its arguments before a kernel does, since a kernel believes
+# whatever it is told; it chooses the block; and it starts a *grid* of
+# programs, here one for each row.
+#
+# `kernel[(rows,)](...)` is Triton's launch: in the square brackets stands the
+# grid, in the round ones the arguments. A tensor arrives in the kernel as a
+# pointer to its first element. `num_warps` is no parameter of the kernel but
+# an option for the compiler, and stands where CUDA has the number of threads.
 #
 # How many warps? With few, each thread holds many lanes; with many, they wait
 # for each other at the barriers. On an H200 a warp for every 512 lanes, up to
@@ -260,11 +283,13 @@ def softmax(x, out=None, kernel=None):
     """
     check_operand("x", x)
     rows, cols = x.shape
-    # A program holds its row in registers. Past 2^15 columns they run out and
-    # spill to memory; past 2^17 compiling takes longer than anyone waits.
+    # A program holds its row in registers. Past 2^15 columns they run out, and
+    # the rest spills to memory, which is slower and still right; and the wider
+    # a row, the longer its kernel compiles. A line has to be drawn somewhere.
     if not 1 <= cols <= 65536 or rows >= 2**31:
-        raise ValueError(f"x is {tuple(x.shape)}: a program holds a row, of 1 "
-                         "to 65536 columns, and there can be 2^31 - 1 of them")
+        raise ValueError(f"x is {tuple(x.shape)}: a program holds one row, of "
+                         "1 to 65536 columns, and there can be at most "
+                         "2^31 - 1 rows")
     if out is None:
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     check_result(out, x.shape, [x])
@@ -289,7 +314,7 @@ def softmax(x, out=None, kernel=None):
 
 
 # %% [markdown]
-# What a launcher refuses is no part of the idea, but it is part of the craft.
+# What a launcher refuses has little to do with Triton, but a launcher needs it.
 # A kernel is handed addresses and strides. If a tensor holds another type, or
 # lies on another device, or if the result lies on top of its own input, the
 # kernel will not notice; it will compute something. So the launcher says what
@@ -362,10 +387,11 @@ def check_result(out, shape, operands):
 
 
 # %% [markdown]
-# Three numbers through it, and then a row of five in memory that goes on
-# behind it: eight lanes, three of them masked. Change the kernel above, run
-# its cell and then this one, and see whether you still get the right answer.
-# (Take the mask out of the store, for one.)
+# Now it runs. First it gets a row of three numbers. Then it gets a row of five,
+# in memory that goes on behind it, so that its block has eight lanes and three
+# of them are masked. Change the kernel above, run its cell and then this one,
+# and see whether you still get the right answer. (Take the mask out of the
+# store, for one.)
 
 
 # %%
@@ -392,9 +418,12 @@ def show_row(values):
 # try_softmax()
 
 # %% [markdown]
-# Here is what you did not have to write: the same softmax in CUDA, with 256
-# threads to a row (experiments/in_cuda.py, which explains each barrier, checks
-# this kernel as ours is checked, and times the two side by side).
+# Here is what you did not have to write: a softmax in CUDA, with 256 threads to
+# a row. It is the plainest version. It reduces through shared memory alone,
+# without shuffles, and it reads the row three times, where our kernel reads it
+# once and keeps it in registers; a faster one is longer still.
+# (experiments/in_cuda.py explains each barrier, has the faster one, too,
+# checks them as ours is checked, and times them side by side.)
 #
 # ```c
 # extern "C" __global__ void
@@ -444,8 +473,10 @@ def show_row(values):
 # ## 4. A program owns a tile: matmul
 #
 # In a product C = A B every element of A meets every column of B. Element by
-# element, each would be read from memory again and again: at 2048 cubed, 2048
-# times. So all fast matrix products are *blocked*. C is cut into tiles, and a
+# element, each would be read from memory again and again: 2048 times in a
+# product of two matrices of 2048 x 2048. (This lesson calls that size *2048
+# cubed*: A is m x k, B is k x n, and here m = n = k = 2048.) So all fast
+# matrix products are *blocked*. C is cut into tiles, and a
 # tile of C is a sum of products of tiles: of the tiles in one row of A, and
 # those in one column of B. Each tile is loaded once for a whole tile of
 # results. Here is that idea with nothing else around it.
@@ -483,11 +514,11 @@ def try_blocked_product():
 # A grid numbers its programs 0, 1, 2, ..., and the GPU starts them in about
 # that order, a few hundred at a time. Which program takes which tile is ours
 # to choose, and it matters, because programs that run at the same time share
-# the GPU's L2 cache. Four programs along a row of tiles read one row of A and
-# four columns of B, five panels in all; four in a square read two and two.
-# So the kernel does not count along rows. It goes down `GROUP_M` rows of
-# tiles before it steps to the right, in these lines, which are the kernel's
-# own:
+# the GPU's L2 cache. Four programs along a row of tiles read one row of A's
+# tiles and four columns of B's, five in all. Four programs in a square read
+# two rows and two columns, four in all. So the kernel does not count along
+# rows. It goes down `GROUP_M` rows of tiles before it steps to the right, in
+# these lines, which are the kernel's own:
 
 
 # %%
@@ -519,10 +550,11 @@ def draw_tile_order(tiles_m=5, tiles_n=4, GROUP_M=2):
 # Programs 0 to 3 share two rows of A and two columns of B. The last row of
 # tiles is a group of its own, since 5 is not a multiple of 2. What does it
 # buy? Nothing, as long as A and B fit into the cache whole: on an H200 at 2048
-# cubed, `GROUP_M` of 4, 8 or 16 was at most 1.01 times as fast as 1. At 8192
-# cubed, 16 times the memory, tiles of 64 x 64 were 1.24 times as fast with 8,
-# and tiles of 128 x 256, which need less from memory, 1.12 times with 16
-# (experiments/search.py, on Triton 3.7.1).
+# cubed, `GROUP_M` of 4, 8 or 16 was at most 1.01 times as fast as 1, and so
+# the configs below leave it at 4. At 8192 cubed, with 16 times the memory,
+# tiles of 64 x 64 were 1.24 times as fast with 8 as with 1, and tiles of
+# 128 x 256, which need less from memory, 1.12 times with 16 (in tf32 with a
+# K-major B, which section 7 explains; experiments/search.py, Triton 3.7.1).
 #
 # What is left is arithmetic with pointers, and three things in it are worth
 # knowing before you read it.
@@ -536,22 +568,23 @@ def draw_tile_order(tiles_m=5, tiles_n=4, GROUP_M=2):
 # *`% m` in place of a mask.* A tile at the lower edge of C may hang over it.
 # Its extra rows would load what lies behind A. Wrapped round with `% m` they
 # load rows that exist, compute something useless, and are left out of the
-# store. That costs nothing and keeps two masks out of the loop. Along K this
-# will not do: what lies past the end of K would be added to every result, so
-# there the mask stays, and 0 is what adds nothing.
+# store. That is done once, before the loop, and keeps two masks out of it.
+# Along K this will not do: what lies past the end of K would be added to every
+# result, so there the mask stays, and 0 is what adds nothing.
 #
 # *The accumulator* is a block of float32 in registers, like a variable.
 # `tl.dot(a, b, acc)` returns acc + a b. No buffer is declared in shared
-# memory: the compiler loads the tiles of A and B through it, `num_stages`
-# steps of the loop ahead of the one that is computed, and puts the barriers
-# where they belong.
+# memory: the compiler loads the tiles of A and B through it, up to
+# `num_stages` - 1 steps of the loop ahead of the one that is computed, and
+# puts the barriers where they belong.
 #
 # And there is one string. `input_precision` says which multiplier a product
 # of two float32 numbers uses. "ieee" is float32 arithmetic, on the FMA units.
 # "tf32" uses the tensor cores, which are many times faster and read only the
 # first 10 of the 23 bits behind the binary point. The default is "tf32":
 # leave the string out, and your float32 product is not one. `IEEE` is a
-# constexpr, so the branch that is not taken is not compiled either.
+# constexpr: the `if` is decided when the kernel is compiled, and only the
+# branch that is taken becomes code.
 
 
 # %%
@@ -596,12 +629,12 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, stride_am, stride_ak,
 
 
 # %% tags=["active-ipynb"]
-# # Kept as it came as well, and as little looked at by any check.
+# # The kernel as it is now, as above.
 # if "matmul_as_it_came" not in globals():
 #     matmul_as_it_came = matmul_kernel
 
 # %% [markdown]
-# One source, and a whole family of kernels: each choice of the numbers below
+# This one source is a whole family of kernels: each choice of the numbers below
 # is compiled to a kernel of its own. To pick the member that suits your card
 # and your sizes is a search. Three hand-written members are a small search;
 # `triton.autotune` runs a larger one by itself, and the fourth exercise is
@@ -663,7 +696,8 @@ def matmul(a, b, ieee, config=None, out=None, kernel=None):
         kernel = matmul_kernel
 
     def grid(meta):
-        """One program a tile; meta holds the block sizes of this launch."""
+        """One program a tile. A function, since a tuned kernel chooses its
+        block sizes at the launch; meta holds them."""
         return (triton.cdiv(m, meta["BLOCK_M"])
                 * triton.cdiv(n, meta["BLOCK_N"]),)
 
@@ -675,7 +709,7 @@ def matmul(a, b, ieee, config=None, out=None, kernel=None):
 
 
 # %% [markdown]
-# And something that ran: a product of whole numbers, smaller than a tile and
+# Now it runs, on whole numbers, in a product that is smaller than a tile and
 # longer than a step of the loop, so that every mask has work to do.
 
 
@@ -688,7 +722,8 @@ def try_matmul():
     c = matmul(a, b, ieee=True, config=CONFIGS[0], out=memory[:3, :3])
     same = np.array_equal(c.cpu().numpy(), a.cpu().numpy() @ b.cpu().numpy())
     print(f"3 x 40 times 40 x 3 in a tile of 64 x 64: equal to a @ b: {same}")
-    print(f"  and outside of C nothing written: {not memory[3:].any()}")
+    memory[:3, :3] = 0  # C was compared; what is left lies outside of it
+    print(f"  and outside of C nothing written: {not memory.any()}")
 
 
 # %% tags=["active-ipynb"]
@@ -699,21 +734,24 @@ def try_matmul():
 #
 # Two results agree on easy numbers more often than they should. A check is
 # worth what it would catch, so this section is longer than the kernels. It
-# needs four things: a reference, a tolerance with a reason, cases that make
-# mistakes show, and memory that gives a wrong access away.
+# needs a reference, a tolerance with a reason, memory that gives a wrong access
+# away, and cases that make mistakes show. The paragraphs between the cells
+# tell the whole story; the cells are a test harness, and at a first reading
+# you can skip them all, down to `all_checks()`.
 #
 # **The reference** is float64 in numpy. For softmax you have met it. For a
-# product it comes with |A| |B|, the product of the absolute values, which
-# says how large the terms of each sum were before they cancelled.
+# product it comes with |A| |B|, the matrix product of the absolute values,
+# which says how large the terms of each sum were before they cancelled.
 #
 # **The tolerance.** float32 rounds to 24 bits, so one operation is off by a
 # share of at most 2^-24. In a sum of k products the worst case is k times
 # that, relative to |A| |B| (Higham, Accuracy and Stability of Numerical
-# Algorithms, 3.5). Errors that are independent mostly cancel, and then
-# lambda sqrt(k) is enough, with a small number for lambda (Higham and Mary
-# 2019); we take 4. tf32 drops bits of both factors before it multiplies,
-# which is up to 2^-10 for each and 2^-20 for the two together. A tolerance
-# that is wider than that would let the wrong multiplier pass.
+# Algorithms, 3.5). Errors that are independent and fall to either side mostly
+# cancel, and then lambda sqrt(k) is enough with high probability, with a small
+# number for lambda (Higham and Mary 2019); we take 4. tf32 drops bits of both
+# factors before it multiplies, which is up to 2^-10 for each and 2^-20 for the
+# two together. A tolerance that is much wider could let the wrong multiplier
+# pass.
 
 
 # %%
@@ -737,7 +775,8 @@ def matmul_tolerance(k, precision):
 def softmax_tolerance(n):
     """The limit of a row's max |y - y64| / max y64, and its arithmetic.
 
-    sqrt(n) for the sum, as above; 8 allows for exp and the division.
+    sqrt(n) for the sum, with 1 for lambda, since its terms have one sign and
+    the largest is 1; 8 allows for exp and the division.
     """
     return (np.sqrt(n) + 8) * 2**-24, f"(sqrt({n}) + 8) 2^-24"
 
@@ -748,9 +787,10 @@ def softmax_tolerance(n):
 # is a view into a larger piece of memory. What surrounds it is NaN in one
 # case, which poisons any sum that it enters, and a large number in the next,
 # for a kernel that turns NaN into 0. The result lies in memory that is full of
-# a NaN of its own kind, a bit pattern that no arithmetic makes: whatever
-# changes outside the result was written by a store that should have been
-# masked, and whatever still holds that pattern inside was never written.
+# a NaN of its own kind, a bit pattern that is in no operand and that no
+# arithmetic makes of other numbers: whatever changes outside the result was
+# written by a store that should have been masked, and whatever still holds
+# that pattern inside was never written.
 #
 # **Layouts.** A stride that is mistaken for another one is right as long as
 # the two happen to be equal. So A, B and C each come in layouts of their own,
@@ -770,7 +810,7 @@ import warnings
 LAYOUTS = ("row-major", "column-major", "steps", "steps by columns")
 NAN = float("nan")
 LARGE = 1e30
-UNWRITTEN = 0x7FC5A5A5  # the bits of a NaN that no arithmetic makes
+UNWRITTEN = 0x7FC5A5A5  # the bits of a NaN that is in no operand
 
 
 @dataclasses.dataclass
@@ -855,7 +895,7 @@ def look_at_memory(result, operands, before):
 def judge_values(got, want, scale, limit):
     """The largest |got - want| / scale, and what is wrong, in words, or None.
 
-    Arrays in float64; scale says how large an error of 1 is at each element.
+    Arrays in float64. Errors are divided by scale, element by element.
     """
     with np.errstate(all="ignore"):
         errors = np.abs(got - want) / scale
@@ -921,8 +961,8 @@ def refuses(label, launch, operands, result):
 # %% [markdown]
 # **Cases.** A case names what it is there to catch. Rows that are all far
 # below 0 catch a padding of 0; one huge value in a row catches a maximum that
-# is not subtracted; more rows than a few catch a kernel that is right for the
-# first. Sizes are one, a block, and one more or less than a block.
+# is not subtracted; many rows catch a kernel that is right for the first few.
+# Sizes are one, a block, and one more or less than a block.
 
 
 # %%
@@ -1061,16 +1101,17 @@ def check_softmax(label, launch, operand, result):
     return report(label, error, limit, arithmetic, problems)
 
 # %% [markdown]
-# The cases of a product are written in blocks: `(3, 5)` is three blocks and 5
-# more, whatever the block of the config is whose turn it is. Three steps of
-# the loop and a rest, and three tiles on each axis, since a kernel can be
-# right for two and wrong from three on; one side at a time over 2048; and a
-# group of tiles that is not full.
+# The sizes of a product are given in blocks, because the configs take turns:
+# `(3, 5)` is three blocks and 5 more, whatever the block size. Some cases have
+# three steps of the loop and a remainder, or three tiles along an axis, since
+# a kernel can be right for two and wrong from three on. Others have one side
+# over 2048, or a last group of tiles that is not full.
 #
 # The values have their own mistakes to catch. Rows and columns that are scaled
-# by 2^100 and 2^-100 show who cuts off large numbers or flushes small ones to
-# 0. Where B holds one power of two in each column, and where all numbers are
-# whole and small, float32 loses nothing, and ieee has to be right to the bit.
+# by 2^100 and 2^-100 show a kernel that cuts off large numbers or flushes
+# small ones to 0. Where B holds one power of two in each column, float32 loses
+# nothing, and ieee has to be right to the bit. Where all numbers are whole and
+# small, tf32 loses nothing either, and both have to be.
 
 
 # %%
@@ -1124,7 +1165,7 @@ def matmul_values(values, m, n, k, generator):
         a[4, 4], b[4, 1] = 0, torch.inf  # 0 times inf is NaN
         b[5, 2] = torch.nan
         b[:, 3] = -0.0
-        # And in the last step of the loop, where K has a rest.
+        # And in the last step of the loop, which is not a full one.
         a[5, -1], a[6, -1] = torch.inf, torch.nan
         b[-1, 4], b[-1, 5] = -torch.inf, torch.nan
     elif values != "normal":
@@ -1154,10 +1195,11 @@ def one_power(shape, step):
 
 
 def powers_of_two(a, b, generator):
-    """a and b of which one holds all sizes where the other has one power of 2.
+    """a and b whose product has one term that is not 0 in each element.
 
-    The first half of K has the sizes in a, the second half in b, and b is 0
-    there and here, so that each number of the product is one of them.
+    The term is a number of any size times a power of two. In the left half of
+    the columns the number comes from a, in the first half of K; in the right
+    half it comes from b, in the second half of K. The rest of b is 0.
     """
     half, left = a.shape[1] // 2, b.shape[1] // 2
     a[:, :half] = all_sizes(a[:, :half], generator)
@@ -1218,8 +1260,8 @@ def whose_turn(configs, count):
     """The configs of so many cases: all of them in turn.
 
     On a GPU every layout is compiled anew, and in ieee the largest tile takes
-    longer to compile than all others together. It has the second case there,
-    which has a rest on every axis, and those of SIZE cubed.
+    longer to compile than all others together. So there it gets the second
+    case alone, in which no size is a multiple of a block, and SIZE cubed.
     """
     quick = configs
     if not INTERPRET and len(configs) > 1:
@@ -1230,10 +1272,10 @@ def whose_turn(configs, count):
             for turn in range(count)]
 
 
-# Under the interpreter these cases have another member of the family. Its time
-# goes by the number of programs and not by their size, so a tall tile is cheap
-# there; and a kernel that has 32 or 4 where BLOCK_K or GROUP_M belongs would
-# be right for each of CONFIGS.
+# All of CONFIGS have BLOCK_K = 32 and GROUP_M = 4. A kernel in which one of
+# these numbers stands in place of the name would pass with all of them, so
+# some cases have other values. The interpreter's time depends on how many
+# programs there are and not on their size, so tall tiles are cheap there.
 OTHER_BLOCKS = {
     "an unfilled group": {"GROUP_M": 3},
     "three tile columns": {"BLOCK_K": 16},
@@ -1289,12 +1331,12 @@ def matmul_checks(device, launch=None, cases=None, configs=None,
                                               (block_m, block_n), 32)
         passed &= check_matmul(case, launch, operands, results)
         if case.relaunched:
-            operands[0].view[m // 2, 0] += 3
-            again = dataclasses.replace(case, catches="again, A changed")
-            passed &= check_matmul(again, launch, operands, results)
-            operands[1].view[0, n // 2] += 3
-            again = dataclasses.replace(case, catches="again, B changed")
-            passed &= check_matmul(again, launch, operands, results)
+            for name, operand, where in (("A", operands[0], (m // 2, 0)),
+                                         ("B", operands[1], (0, n // 2))):
+                operand.view[where] += 3
+                again = dataclasses.replace(
+                    case, catches=f"{case.catches}, {name} changed")
+                passed &= check_matmul(again, launch, operands, results)
     return passed
 
 
@@ -1302,7 +1344,8 @@ def check_matmul(case, launch, operands, results):
     """Launch once a precision, print the lines; whether all of it is right."""
     a, b = (operand.view.cpu().numpy() for operand in operands)
     want, scale = matmul64(a, b)
-    # Below 2^-116 lie float32's last numbers, which tf32 may flush to 0.
+    # tf32's share, 2^-10, of anything below 2^-116 is less than float32's
+    # smallest normal number, and may be flushed to 0.
     scale = np.maximum(scale, 2.0**-116)
     passed = True
     for precision, result in results.items():
@@ -1353,7 +1396,7 @@ def right_multipliers(case, results):
 
 # %% [markdown]
 # **Errors.** Whoever edits a kernel makes mistakes, and most of them raise an
-# error long before they give a wrong result. What is printed of an error are
+# error long before they give a wrong result. All that is printed of it are
 # the lines of this file that it came through, or of a notebook's cells, and
 # none of Triton's own. The interpreter wraps an error in one of its own, and
 # the compiler's carries the place in the kernel's source.
@@ -1729,7 +1772,7 @@ def interpreted_checks():
 # You wrote neither a barrier nor a shuffle. They are in the compiled code, and
 # it can be read without a GPU, for any card. Triton turns a kernel into its
 # own intermediate representation (`ttir`), gives every block a layout over
-# the threads (`ttgir`), and ends with PTX, NVIDIA's assembly language, of
+# the threads (`ttgir`), and ends with PTX, NVIDIA's assembly language, from
 # which NVIDIA's ptxas makes the card's machine code (`sass`).
 #
 # The table counts what this lesson is about:
@@ -1792,7 +1835,8 @@ def ptxas_help(capability):
                           check=True).stdout
 
 
-ptxas_help = functools.cache(ptxas_help)  # once is enough
+# Not a decorator, since the second Python below gets the function without it.
+ptxas_help = functools.cache(ptxas_help)
 
 
 def compile_arguments(kernel, settings):
@@ -2147,11 +2191,18 @@ def compare(mine, other, capability, what="ptx", other_settings=None,
 
 
 # %% [markdown]
-# One edit, and what it did. With one warp, a reduction is all shuffles: its
-# 32 threads can exchange registers, and nobody has to wait. With four, each
-# warp reduces its own quarter of the row, leaves one number in shared memory,
-# and waits at a barrier until all four are there, once for the maximum and
-# once for the sum.
+# Here is one setting, changed, and what it does to the softmax on capability
+# 9.0. With one warp, a reduction is all shuffles: its 32 threads exchange
+# registers, and nobody has to wait. With four, each warp reduces its own
+# quarter of the row and leaves one number in shared memory, and all of them
+# wait at barriers: until the numbers are there, and until they have been read,
+# for the maximum and for the sum. Triton 3.7.1 makes
+#
+#     compiled for sm_90          4 B  16 B  bulk ld.shared barriers shuffles
+#     mine                          0     0     0         0        0       10
+#     other                         0     0     0         4        5       14
+#
+# of one warp and of four.
 
 
 # %%
@@ -2163,6 +2214,7 @@ def try_compare(capability=90):
 
 
 # %% tags=["active-ipynb"]
+# # The columns that the text leaves out are here; and then every config.
 # try_compare()
 # emitted(90);
 
@@ -2181,7 +2233,7 @@ def try_compare(capability=90):
 # launch measures how long it takes to ask. `triton.testing.do_bench` asks for
 # many launches, takes the time of each between two *events* that the GPU
 # records, and empties the L2 cache before each, so that none finds its data
-# there. What it calls here is not our launcher either: the launch is recorded
+# there. What it calls here is not our launcher: the launch is recorded
 # once into a *CUDA graph*, and what is timed is its replay, so that Python's
 # part has no share in it. A copy is the exception: inside a graph it becomes
 # another, slower kind of copy, so the copy beside the softmax is called as
@@ -2288,9 +2340,13 @@ def softmax_row():
 
 
 # %% [markdown]
-# A second table shows where tf32's error comes from. The card drops the low 13
-# bits of what it multiplies: a product of matrices whose bits were dropped
-# beforehand is the same to the last bit. Rounding them first, which torch.mm
+# On an H200 the softmax reaches 0.99 of the copy's speed, so there is nothing
+# left to gain; torch.softmax reaches 0.95.
+#
+# Before anything is timed, a table of errors shows what tf32 costs, and where
+# that comes from. An H200 drops the low 13 bits of what it multiplies: a
+# product of matrices whose bits were dropped beforehand is the same to the
+# last bit. Rounding them first, which torch.mm
 # seems to do, halves the largest error of an input, and errors that go either
 # way cancel in a sum, where dropping always errs towards 0.
 
@@ -2353,16 +2409,24 @@ def precision_table(a, b):
 # | tf32 | 0.2240 (0.0518) | 0.0622 (0.0504) |
 #
 # In tf32 the K-major B is 3.6 times as fast. In ieee it is the other way
-# round: K-major B has 0.60 of the row-major one's speed.
+# round: there it is 0.60 times as fast as the row-major one.
 #
-# The table of section 6 shows why, without a GPU. On capability 9.0 the tensor
-# cores read their tf32 operands from shared memory, and only if neighbours
-# along K are neighbours there, too. From a K-major B the tiles can be copied
-# as they are, 16 bytes at a time. A row-major B has to be turned on the way,
-# and so it is copied 4 bytes at a time, a number alone: four times as many
-# copies for the same tile. ieee has no such rule. Its FMA units read B's tile
-# along n, which is how row-major B lies, and it is K-major B that is in the
-# way.
+# The table of section 6 shows why, without a GPU; `emitted(90)` prints it in
+# the notebook, and on a GPU the script does. Two rows of it:
+#
+#     compiled for sm_90          4 B  16 B  bulk ld.shared
+#     128,128,32 tf32 row-major    96    24     0        32
+#     128,128,32 tf32 K-major       0    48     0        32
+#
+# On capability 9.0 the tensor cores read a tf32 B from shared memory, and only
+# if neighbours along K are neighbours there, too. From a K-major B the tiles
+# can be copied as they are, 16 bytes at a time. A row-major B has to be turned
+# on the way, and so it is copied 4 bytes at a time, a number alone: four times
+# as many copies for the same tile. ieee has no such rule, and prefers the
+# other layout. Why, the table does not say, since its counts differ little
+# there; how many threads want the same bank of shared memory at a time would
+# be the next thing to measure. torch.mm is as fast with either layout. How a
+# kernel of ours gets there is the subject of experiments/library_speed.py.
 #
 # So in tf32, give the kernel a weight as `weight.t()`, and do not make it
 # contiguous first. If you only have a row-major B, a copy into the other
@@ -2371,10 +2435,9 @@ def precision_table(a, b):
 # %% [markdown]
 # ## 8. Four predictions
 #
-# They were written down before any of them had run on a GPU. Some are
+# They were written down before the kernels had run on a GPU. Some are
 # *gated*: if one of those turns out false, the run says so and ends with
-# status 6, although nothing is wrong with the kernels. That is what a
-# prediction is for.
+# status 6, although nothing is wrong with the kernels.
 
 
 # %%
@@ -2392,7 +2455,7 @@ def held(truth):
 
 # %% [markdown]
 # *1. tf32's error is at least a hundred times ieee's.* tf32 keeps 10 bits
-# behind the binary point where float32 keeps 23. Gated is the direction alone:
+# behind the binary point where float32 keeps 23. Only the direction is gated:
 # if tf32 is not the less accurate of the two, one of them did not use its
 # multiplier.
 
@@ -2456,8 +2519,9 @@ def prediction_2(times):
 
 # %% [markdown]
 # *3. softmax agrees with float64 wherever it runs, and under the interpreter
-# the two errors of the matmul are equal.* Both halves are checks of section 5,
-# so this one cannot be false in a run that gets here.
+# the two errors of the matmul are equal.* Both halves are checks of section 5.
+# A run in which one of them fails ends there, with status 3, so here the
+# prediction can only be reported as held.
 
 
 # %%
@@ -2479,7 +2543,8 @@ def prediction_3():
 # *4. The best of the three shapes is not the smallest, and 128,128,32 wins.* A
 # larger tile moves fewer bytes for each result. It also needs more registers,
 # so fewer warps run at the same time; the prediction is that the bytes decide.
-# Reported for each precision and layout. Less than 2 % is a tie.
+# The verdict is on the first half, for each precision and layout, and less
+# than 2 % is a tie. Which of the three won is told beside it.
 
 
 # %%
@@ -2518,6 +2583,16 @@ def predictions(errors, times):
     return first and second
 
 
+# %% [markdown]
+# On an H200 under Triton 3.7.1, this is how it went. The first prediction held:
+# tf32's error was 355 times that of ieee. The second was falsified: with
+# row-major B, tf32 was 1.81 times as fast as ieee and not twice, so that run
+# ended with status 6. With K-major B it was 10.76 times as fast. The third
+# held. The fourth held in three of its four tables, and not in ieee with
+# row-major B, where the smallest shape was the best
+# (transcripts/README.md lists the runs).
+
+
 # %% tags=["active-ipynb"]
 # if INTERPRET and passed:
 #     prediction_3()
@@ -2528,8 +2603,8 @@ def predictions(errors, times):
 # ## 9. Plumbing
 #
 # What is left is no part of the lesson: what a transcript says about the
-# machine that it comes from, why a GPU is refused, how an error is reported,
-# and the three paths that a run can take.
+# machine that it comes from, why a GPU is refused, and the three paths that a
+# run can take.
 
 
 # %%

@@ -32,6 +32,22 @@ def pytest_runtest_setup(item):
         pytest.skip("this process compiles its kernels: there is a GPU")
 
 
+def in_turn(names, quick, slow=1):
+    """Parameters of a test whose cases are many and take seconds each.
+
+    Every quick-th is always run, every slow-th of the others is marked slow,
+    and the rest thorough. A tuple is one case with several parameters.
+    """
+    found = []
+    for turn, name in enumerate(names):
+        values = name if isinstance(name, tuple) else (name,)
+        marks = []
+        if turn % quick:
+            marks = [pytest.mark.thorough if turn % slow else pytest.mark.slow]
+        found.append(pytest.param(*values, marks=marks))
+    return found
+
+
 @pytest.fixture
 def device():
     """Where this run's tensors live: "cuda", or "cpu" when interpreting."""

@@ -97,10 +97,8 @@ def right(capability, what, version, settings, shared, ptx):
             r"\b(?:mma\.sync|wgmma\.mma_async|tcgen05\.mma)\.\S*tf32") > 0
 
 
-@pytest.mark.parametrize("capability", [
-    pytest.param(capability, marks=[pytest.mark.slow] * (
-        capability != 80)) for capability in LIMITS],
-    ids="sm_{}".format)
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", LIMITS, ids="sm_{}".format)
 def test_lesson(capability, tmp_path):
     rows = compiled(capability, "lesson", tmp_path)
     for row in rows:

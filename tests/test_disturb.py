@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SCRIPT, clean_env, ended, run_script
+from conftest import SCRIPT, clean_env, ended, in_turn, run_script
 
 INTERPRET = {"TRITON_INTERPRET": "1"}
 
@@ -43,7 +43,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
-@pytest.mark.parametrize("package", ["numpy", "torch", "triton"])
+@pytest.mark.parametrize("package", in_turn(["numpy", "torch", "triton"], 3))
 def test_interrupt_while_importing(run_after, package):
     result = run_after(INTERRUPT.format(package))
     assert ended(result, 130) == "interrupted\nexit 130\n"
@@ -121,6 +121,7 @@ def test_settings_of_the_session_are_no_matter(run_after):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_stdout_that_knows_ascii_alone(tmp_path):
     script = tmp_path / "edited.py"
     script.write_text(SCRIPT.read_text(encoding="utf-8").replace(
@@ -131,6 +132,7 @@ def test_stdout_that_knows_ascii_alone(tmp_path):
     assert "num = tl.expp(x)  # \\xfcber, \\u65e5\\u672c" in ended(result, 3)
 
 
+@pytest.mark.slow
 def test_stdout_that_cannot_be_reconfigured(run_after):
     result = run_after("""
 import sys
@@ -142,6 +144,7 @@ sys.stdout = Plain(sys.stdout)
     assert "FAIL" not in ended(result, 0)
 
 
+@pytest.mark.slow
 def test_folder_whose_name_is_not_ascii(tmp_path):
     folder = tmp_path / "\u00fcbung \u65e5\u672c"
     folder.mkdir()
@@ -181,7 +184,7 @@ EMITTED = "return 0 if emitted(80) else 3"
 
 
 @pytest.mark.parametrize("interpret", [None, "1"])
-@pytest.mark.parametrize("name", ["TRITON_CACHE_DIR", "HOME"])
+@pytest.mark.parametrize("name", in_turn(["TRITON_CACHE_DIR", "HOME"], 2))
 def test_cache_that_cannot_be_made(compiling, tmp_path, name, interpret):
     (tmp_path / "file").touch()
     nowhere = tmp_path / "file" / "nowhere"
@@ -200,6 +203,7 @@ def test_cache_on_a_full_disk(compiling, tmp_path):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interpret", [None, "1"])
 def test_a_cache_of_binaries_alone(compiling, tmp_path, interpret):
     show = "show(softmax_kernel, 80, BLOCK_COLS=64); return 0"
@@ -220,6 +224,7 @@ def test_a_cache_of_binaries_alone(compiling, tmp_path, interpret):
     ended(compiling(fill, TRITON_CACHE_DIR=tmp_path / "other"), 0)
 
 
+@pytest.mark.slow
 def test_compiling_needs_no_c_compiler(compiling, tmp_path):
     result = compiling(
         "print(compile_for(80, softmax_kernel, BLOCK_COLS=64, num_warps=4)"

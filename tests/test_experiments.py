@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import triton
-from conftest import DEVICE, GPU, ROOT, ended, run_script
+from conftest import DEVICE, GPU, ROOT, ended, in_turn, run_script
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import precision  # noqa: E402
@@ -78,7 +78,7 @@ def rows_read(printed):
 
 # ------------------------------------------------------- ways in, and ways out
 @pytest.mark.interpreter
-@pytest.mark.parametrize("mode", ["1", None])
+@pytest.mark.parametrize("mode", in_turn(["1", None], 2))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_is_measured_without_a_gpu(name, mode):
     out = ended(run_script(script=ROOT / "experiments" / f"{name}.py",

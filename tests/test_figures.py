@@ -452,9 +452,9 @@ def test_sweep_is_drawn_alike_twice(text):
 
 def test_prediction_2_can_be_read_off():
     drawn = plots.draw_sweep(RUN, "transcripts/some.txt")
-    assert ("row-major B: the best tf32 config (128,64,32) is 1.88 times as "
+    assert ("row-major B: the best tf32 config (128,64,32) is 1.9 times as "
             "fast as the best ieee one (64,64,32).") in drawn
-    assert ("K-major B: the best tf32 config (128,128,32) is 10.99 times as "
+    assert ("K-major B: the best tf32 config (128,128,32) is 11.0 times as "
             "fast as the best ieee one (128,128,32).") in drawn
     root = ElementTree.fromstring(drawn)
     # One scale for both: the dots of a precision and the band lie on it.

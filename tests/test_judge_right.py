@@ -2,7 +2,7 @@
 import shutil
 
 import pytest
-from conftest import GPU, ROOT, ended
+from conftest import GPU, ROOT, ended, in_turn
 from judging import BEGIN, DOT, EXERCISES, LESSONS, judge, own_kernel
 
 # The small blocks of these submissions are no match for the lesson's.
@@ -175,11 +175,9 @@ RIGHT = {
     "sizes that are compiled in": own_kernel().replace(
         "m, n, k, stride_am", "m: tl.constexpr, n, k, stride_am"),
 }
-QUICK = {"torch, numpy and Python set otherwise"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(
-    name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in RIGHT])
+@pytest.mark.parametrize("name", in_turn(RIGHT, 99, 4))
 def test_a_right_submission_passes(name, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(RIGHT[name])
@@ -223,7 +221,7 @@ def test_names_folders_and_pools(tmp_path):
     ended(judge(4, file, cwd=folder), PASSED)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["triton.py", "torch.py", "statistics.py"])
 def test_a_file_may_be_called_like_a_package(name, tmp_path):
     file = tmp_path / "mine" / name
@@ -232,7 +230,7 @@ def test_a_file_may_be_called_like_a_package(name, tmp_path):
     ended(judge(4, file), PASSED)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_repository_may_lie_in_a_folder_that_is_not_ascii(tmp_path):
     copy = tmp_path / "Übungen"
     shutil.copytree(EXERCISES, copy / "exercises")
@@ -243,7 +241,7 @@ def test_the_repository_may_lie_in_a_folder_that_is_not_ascii(tmp_path):
                 TRITON_CACHE_DIR=tmp_path / "cache"), PASSED)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("variables, flags", [
     ({"TRITON_STORE_BINARY_ONLY": "1", "TRITON_CACHE_AUTOTUNING": "1",
       "TRITON_F32_DEFAULT": "ieee", "TRITON_KERNEL_OVERRIDE": "1"}, []),
@@ -256,7 +254,7 @@ def test_the_environment_does_not_matter(variables, flags, tmp_path):
     ended(judge(4, file, cwd=tmp_path, flags=flags, **variables), PASSED)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_stdout_may_be_closed(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(BEGIN + LESSONS)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from conftest import ROOT, run_script
+from conftest import ROOT, in_turn, run_script
 from judging import BEGIN, LESSONS, own_kernel
 
 from exercises import engine_children, engine_gpu
@@ -192,12 +192,12 @@ def test_a_fast_one_passes_and_the_lines_say_against_what(judged):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("times, factor, status, words", [
+@pytest.mark.parametrize("times, factor, status, words", in_turn([
     ({"submission": [0.64]}, 1.0, 5, "over 1.05 of the best baseline: ieee; "
                                      "tf32"),
     ({"submission": [0.14]}, 1.0, 1, "less than half of torch.mm's 0.3000"),
     ({}, 2.5, 1, "impossible time, 0.5000 ms by CUDA events where the clock "
-                 "says 1.2500")])
+                 "says 1.2500")], 3))
 def test_a_time_that_does_not_do(judged, times, factor, status, words):
     left, _ = judged(BEGIN + LESSONS, Clock(FAST | times, factor))
     assert left.status == status
@@ -205,6 +205,7 @@ def test_a_time_that_does_not_do(judged, times, factor, status, words):
 
 
 @pytest.mark.interpreter
+@pytest.mark.slow
 def test_a_timed_launch_that_finds_its_result_is_wrong(judged):
     """It passes all that is asked before, since it looks for a large matrix;
     NaN in the result makes it compute, and the element that changed shows."""

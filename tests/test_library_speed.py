@@ -16,7 +16,8 @@ import sys
 import pytest
 import torch
 import triton
-from conftest import DEVICE, GPU, ROOT, clean_env, ended, run_script
+from conftest import (DEVICE, GPU, ROOT, clean_env, ended, in_turn,
+                      run_script)
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import library_kernels as kernels
@@ -126,7 +127,7 @@ def compiled(wanted):
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", in_turn(GROUPS, 2))
 def test_gluon_kernels(group):
     found = compiled(GROUPS[group])
     assert found.keys() == GROUPS[group].keys()
@@ -544,11 +545,11 @@ def test_rounding_kernel_rounds():
 
 # ---------------------------------------------------------------- the program
 
-@pytest.mark.parametrize("args, status, words", [
+@pytest.mark.parametrize("args, status, words", in_turn([
     (["--help"], 0, "How far is the library"),
     (["tf32-1024"], 2, "'tf32-1024' is no part; parts: check, tf32-2048"),
     (["ieee", "soak:many"], 2, "a number of launches goes with"),
-    (["ieee:5"], 2, "goes with soak and hazard alone")])
+    (["ieee:5"], 2, "goes with soak and hazard alone")], 2))
 def test_arguments(args, status, words):
     assert words in ended(run_script(*args, script=SPEED), status)
 
@@ -560,7 +561,7 @@ def test_parts_are_chosen():
     assert [name for name, _ in chosen] == ["--soak:7", "ieee"]
 
 
-@pytest.mark.parametrize("script", [SPEED, READING])
+@pytest.mark.parametrize("script", in_turn([SPEED, READING], 2))
 def test_refused_when_interpreting(script):
     out = ended(run_script(script=script, env={"TRITON_INTERPRET": "1"}), 1)
     assert "refused: " in out

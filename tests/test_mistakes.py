@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from conftest import SCRIPT, clean_env, ended, run_script
+from conftest import SCRIPT, clean_env, ended, in_turn, run_script
 
 TEXT = SCRIPT.read_text(encoding="utf-8")
 # By section: what stands there, what is typed instead, and the status.
@@ -63,7 +63,7 @@ def mistaken(folder, old, new):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", in_turn(MISTAKES, 4))
 def test_a_mistake_is_told_with_its_line(name, tmp_path):
     old, new, status = MISTAKES[name]
     script, number, line = mistaken(tmp_path, old, new)
@@ -76,7 +76,7 @@ def test_a_mistake_is_told_with_its_line(name, tmp_path):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("name", in_turn(LATER, 3))
 def test_a_mistake_further_on_is_told_with_its_line(name, tmp_path):
     old, new, call = LATER[name]
     _, number, line = mistaken(tmp_path, old, new)

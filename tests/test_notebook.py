@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import GPU, SCRIPT, clean_env
+from conftest import GPU, SCRIPT, clean_env, in_turn
 
 jupytext = pytest.importorskip("jupytext")
 nbclient = pytest.importorskip("nbclient")
@@ -133,7 +133,7 @@ INTERPRET = "import os; os.environ['TRITON_INTERPRET'] = '1'"
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("how", ["%run", "%run --help", "pasted"])
+@pytest.mark.parametrize("how", in_turn(["pasted", "%run", "%run --help"], 3))
 def test_the_whole_file_in_a_cell(how, tmp_path):
     run = TEXT if how == "pasted" else f"{how.replace('run', f'run {SCRIPT}')}"
     told = execute([SESSION, INTERPRET, run, SAME], tmp_path)

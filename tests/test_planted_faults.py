@@ -18,7 +18,7 @@ import compiled_right
 import made_up
 import pytest
 import torch
-from conftest import clean_env
+from conftest import clean_env, in_turn
 from faults import elsewhere, in_checks, in_matmul, in_softmax
 from planted import Runs, complaints, load, planted, seen
 
@@ -42,12 +42,6 @@ def run():
     runs.close()
 
 
-def every_nth(names, count):
-    """Parameters of a test, all but every nth of them marked as slow."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (turn % count > 0))
-            for turn, name in enumerate(names)]
-
-
 def test_nothing_planted(tmp_path, run):
     """Each function goes through the syntax tree, and nothing else changes."""
     path = planted(tmp_path)
@@ -58,14 +52,14 @@ def test_nothing_planted(tmp_path, run):
 
 
 # Each is a whole run of the script.
-@pytest.mark.parametrize("name", every_nth(RUN, 7))
+@pytest.mark.parametrize("name", in_turn(RUN, 30, 3))
 def test_the_run_fails(name, tmp_path, run):
     fault = RUN[name]
     status, output = run(planted(tmp_path, fault.edits))
     assert seen(status, output, fault.seen), f"{status}\n{output}"
 
 
-@pytest.mark.parametrize("name", every_nth(LOST, 2))
+@pytest.mark.parametrize("name", in_turn(LOST, 4))
 def test_a_lost_verdict_is_seen(name, tmp_path, run):
     """What test_the_run_fails asserts does not hold with the verdict lost."""
     edits, other = LOST[name]
@@ -83,7 +77,7 @@ def misjudged(path):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", [None, *JUDGES])
+@pytest.mark.parametrize("name", in_turn([None, *JUDGES], 8))
 def test_a_wrong_judge_is_seen(name, tmp_path):
     """The script's checks judge every made-up run rightly, the faulty not."""
     wrong = misjudged(planted(tmp_path, JUDGES.get(name, ())))
@@ -145,6 +139,7 @@ def test_a_wrong_launcher_is_seen(name, tmp_path):
     assert bool(wrong) is bool(name), wrong
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_looked_at(tmp_path):
     """The table has a verdict, and a masked lane has a value, on 8.0, 9.0."""
     faults = {"none": [], **EMITTED, **LOADED}
