@@ -72,7 +72,9 @@ class Judge:
         names: the entries that are to be judged; all if there are none.
         """
         self.t = t = load(LESSON, ROOT / "triton_softmax_matmul.py")
-        if not t.INTERPRET:
+        if t.INTERPRET:
+            engine_state.undefined_without_other(t)
+        else:
             t.check_cache()
         self.exercise = load(EXERCISE, pathlib.Path(folder)
                              / "exercise.py").describe(t)
@@ -164,14 +166,31 @@ class Judge:
             capability = 10 * major + minor
         faults, skipped = {}, {}
         for taken in self.taken:
-            if taken.entry.kind != "matmul" or not taken.entry.multipliers:
+            if taken.entry.kind != "matmul":
+                wrong = engine_compiled.compile_faults(self.t, taken,
+                                                       capability)
+                if wrong:
+                    faults[taken.entry.name] = wrong
                 continue
             reading = engine_compiled.Multipliers(self.t, taken, capability)
             wrong = reading.read({name: self.t.UNIT_STRIDES[name]
                                   for name in engine_compiled.FIRST})
+            if not taken.entry.multipliers:
+                wrong = reading.read({"K-major":
+                                      self.t.UNIT_STRIDES["K-major"]})
+                if wrong:
+                    faults[taken.entry.name] = wrong
+                continue
             if taken.tuner is not None and not wrong:
                 self.count(taken, reading)
             wrong = reading.read_all()
+            for precision in self.t.PRECISIONS:
+                count = reading.compiled_in(precision)
+                if not wrong and count < taken.entry.at_least:
+                    raise Complaint(
+                        f"{taken.entry.name}: {count} configs compile in "
+                        f"{precision}; wanted are {taken.entry.at_least}: "
+                        f"{next(iter(reading.skipped.values()))}")
             if not wrong:
                 wrong = engine_compiled.emitted_faults(
                     self.t, taken, capability, reading.skipped)

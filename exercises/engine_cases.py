@@ -33,7 +33,12 @@ def own_cases(t, config):
     """
     block_m, block_n, block_k = t.block_shape(config)
     above = (tile_rows(config) - 1) * block_m
+    full = group_of(config)
     few = (33, 20, 2 * block_k + 6)
+    # Sizes that 16, or 8, divides and a block does not.
+    beside = tuple(side + (16 if side > 16 else 8)
+                   for side in (block_m, block_n, block_k))
+    half = tuple(3 * side // 2 for side in (block_m, block_n, block_k))
     mixed, turned, first, drawn_in = [(STEPS,) * 3] * 4
     if t.INTERPRET:
         mixed, turned = (COLUMN, ROW, STEPS), (TURNED,) * 3
@@ -52,6 +57,13 @@ def own_cases(t, config):
         case("columns first", (block_m + 1, block_n - 1, block_k - 1),
              first, around=t.LARGE),
         case("k over 2048", (3, 5, 2085), turned),
+        case("a full group", (full * block_m, block_n, block_k + 8), turned),
+        case("wider than tall", (2 * block_m, (min(full, 4) + 1) * block_n,
+                                 block_k + 8), turned),
+        case("16 more than a block", beside, drawn_in, around=t.LARGE),
+        case("a block and a half", half, drawn_in, around=t.LARGE),
+        case("four steps of K", (33, 20, 4 * block_k), turned),
+        case("eight steps of K", (33, 20, 8 * block_k), turned),
         case("one product each", (40, 30, 1), (STEPS, ROW, COLUMN)),
         case("sizes drawn anew", tuple(drawn), drawn_in),
         case("powers of two", few, mixed, "powers of two", t.LARGE),
@@ -70,10 +82,13 @@ def shared_cases(t, configs, number):
     with every config, and every tile of 2048 cubed as well.
     """
     case = t.Case
+    block_m, block_n, block_k = t.block_shape(configs[number])
     small = [
         case("a single number", (1, 1, 1), (ROW, ROW, ROW)),
-        case("one row", (1, 40, 7), (ROW, COLUMN, COLUMN)),
-        case("one column", (40, 1, 33), (COLUMN, ROW, ROW), around=t.LARGE),
+        case("one row", (1, block_n + 40, 3 * block_k + 7),
+             (ROW, COLUMN, COLUMN)),
+        case("one column", (block_m + 40, 1, 3 * block_k + 7),
+             (COLUMN, ROW, ROW), around=t.LARGE),
         case("nothing to add up", (5, 6, 0), (ROW, ROW, ROW)),
     ]
     # What is quick to compile comes first.

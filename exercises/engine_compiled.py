@@ -15,6 +15,8 @@ FIRST = ("row-major",)  # read before all others, for the count of programs
 # size of 1 is compiled in.
 OTHERS = {"no stride of 1": {}}
 SINGLE = {"m = 1": {"m": 1}, "n = 1": {"n": 1}, "k = 1": {"k": 1}}
+TURNED = {"column-major A": {"stride_am": 1, "stride_bn": 1, "stride_cn": 1},
+          "column-major C": {"stride_ak": 1, "stride_bn": 1, "stride_cm": 1}}
 CARDS = (80, 90, 100, 120)
 # Bytes of shared memory that a program can have, by capability: the most on
 # any card, and on those of 8.0, whose code needs less.
@@ -79,11 +81,14 @@ def pretended(t, kernel):
     return values
 
 
+NO_DOT = "has no tl.dot"
+
+
 def wrong_dots(ttir, precision):
     """What in a TTIR multiplies otherwise than precision says, or None."""
     dots = re.findall(r"\btt\.(dot\w*)\b(.*)", ttir)
     if not dots:
-        return "has no tl.dot"
+        return NO_DOT
     for name, dot in dots:
         types = re.findall(r"tensor<[\dx]+x(\w+)>", dot)
         asked = re.search(r"inputPrecision = (\w+)", dot)
@@ -128,7 +133,7 @@ class Multipliers:
                    if name not in FIRST})
         smallest = smallest_config(self.taken)
         for precision in self.t.PRECISIONS:
-            for name, ones in SINGLE.items():
+            for name, ones in (SINGLE | TURNED).items():
                 self.read_one(smallest, precision, name, ones,
                               self.compiler.capability)
             for card in CARDS:
@@ -141,10 +146,12 @@ class Multipliers:
         """Read one config at one precision and layout for one card."""
         if precision in self.skipped.get(number, {}) or self.faults:
             return
-        made = self.make(number, precision, ones, card)
+        made = self.make(number, precision, layout, ones, card)
         if made is None:
             return
         problem = wrong_dots(made["raw"], precision)
+        if layout in SINGLE and problem == NO_DOT:
+            return  # an outer product, say, where k is 1
         if problem:
             self.faults.append(
                 f"{precision} {config_text(self.taken.configs[number])}, "
@@ -152,20 +159,33 @@ class Multipliers:
         if layout in FIRST and card == self.compiler.capability:
             self.texts.setdefault(number, {})[precision] = plain(made["ttir"])
 
-    def make(self, number, precision, ones, card):
-        """What a config is made into, or None where it cannot be."""
+    def make(self, number, precision, layout, ones, card):
+        """What a config is made into, or None where it cannot be.
+
+        A static_assert may rule a config out, and sizes; but a config that
+        compiles at one layout has to compile at all of them.
+        """
         config = self.taken.configs[number]
         try:
             return self.compiler.modules(
                 {**config, "IEEE": precision == "ieee", **ones}, "ttir", card)
         except self.t.triton.compiler.errors.CompileTimeAssertionFailure as no:
             reason = f"a static_assert fails: {last_line(no)}"
-            self.skipped.setdefault(number, {})[precision] = reason
+            if layout in FIRST:
+                self.skipped.setdefault(number, {})[precision] = reason
+            elif layout not in SINGLE:
+                self.faults.append(f"{precision} {config_text(config)}, "
+                                   f"{layout}: {reason}")
         except Exception as error:
             self.faults.append(
                 f"{precision} {config_text(config)} does not compile: "
                 f"{last_line(error)}")
         return None
+
+    def compiled_in(self, precision):
+        """How many configs compile at a precision."""
+        return sum(precision not in self.skipped.get(number, {})
+                   for number in range(len(self.taken.configs)))
 
     def different(self, given, needed):
         """How many of these configs may make different programs that fit some
@@ -191,7 +211,11 @@ class Multipliers:
             return "does not compile"
         twin = self.twin(number, kept)
         if twin is not None:
-            return f"makes the same program as config {twin + 1}"
+            same = f"makes the same program as config {twin + 1}"
+            mine, theirs = self.taken.configs[number], self.taken.configs[twin]
+            if mine.get("num_stages") != theirs.get("num_stages"):
+                same += " (num_stages changes nothing in this kernel's loop)"
+            return same
         shared = self.too_large(number, texts)
         if shared:
             return (f"needs {shared} bytes of shared memory, where no card "
@@ -284,6 +308,35 @@ def last_line(error):
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     shown = [line for line in lines[-3:] if set(line) != {"^"}]
     return f"{type(error).__name__}: {' | '.join(shown)}"[:400]
+
+
+def compile_faults(t, taken, capability):
+    """What of a softmax does not compile, a line each: with the settings that
+    it is tried with, and with those that its file chooses.
+
+    The interpreter runs Python, and takes much that the compiler refuses.
+    """
+    compiler, faults = Compiler(t, taken, capability), []
+    widths = {"row_stride": 1, "n_rows": 1, "n_cols": 1}
+    names = parameters_of(taken.kernel)
+    for rows, cols in ((33, 17), (33, 1000), (1, 1)):
+        for config in taken.configs or [{}]:
+            if taken.choose is not None and not config:
+                config = taken.choose(rows, cols)
+            settings = {"num_warps": 4, **config}
+            if "BLOCK_COLS" in names:
+                settings["BLOCK_COLS"] = t.triton.next_power_of_2(cols)
+            ones = {}
+            if cols == 1:
+                ones = {name: one for name, one in widths.items()
+                        if name in names}
+            try:
+                compiler.modules({**settings, **ones}, "ttir")
+            except Exception as error:
+                said = f"does not compile: {last_line(error)}"
+                if said not in faults:
+                    faults.append(said)
+    return faults
 
 
 def emitted_faults(t, taken, capability, skipped):

@@ -404,11 +404,12 @@ def take_tuned(t, entry, thing):
 def take_choice(t, entry, module, kernel):
     """The file's function that chooses a config, with a check around it."""
     function = getattr(module, entry.choice, None)
-    if not inspect.isfunction(function):
+    if not callable(function) or inspect.isclass(function):
         raise Complaint(f"the file defines no function {entry.choice}, which "
                         f"chooses the settings of {entry.name}")
-    allowed = [name for name, parameter in parameters_of(kernel).items()
-               if is_constexpr(parameter)] + list(OPTIONS)
+    own = [name for name, parameter in parameters_of(kernel).items()
+           if is_constexpr(parameter)]
+    allowed = own + list(OPTIONS)
 
     def choose(*sizes):
         """What the function chooses for these sizes, as a plain dict."""
@@ -416,8 +417,11 @@ def take_choice(t, entry, module, kernel):
         try:
             chosen = function(*sizes)
         except Exception as error:
-            raise Complaint(f"{asked} raised {type(error).__name__}: {error}"
-                            ) from error
+            said = f"{asked} raised {type(error).__name__}: {error}"
+            if "cuda" in said.lower() and not t.torch.cuda.is_available():
+                said += (". It asks the GPU; where there is none, it has to "
+                         "return something all the same")
+            raise Complaint(said) from error
         if not isinstance(chosen, dict):
             raise Complaint(f"{asked} returned {chosen!r}, and not a dict of "
                             "settings")
@@ -426,12 +430,37 @@ def take_choice(t, entry, module, kernel):
             if name not in allowed:
                 raise Complaint(f"{asked} names {name}, which is no constexpr "
                                 "of the kernel and no option")
+            if name in GIVEN[entry.kind]:
+                raise Complaint(f"{asked} sets {name}, which the launcher "
+                                "passes")
             plain[name] = plain_value(t, value)
-            if not isinstance(plain[name], int) or plain[name] < 1:
-                raise Complaint(f"{asked} says {name}={value!r}; wanted is a "
-                                "whole number from 1 up")
-        return plain
+            wanted = wrong_number(name, plain[name], entry)
+            if wanted:
+                raise Complaint(f"{asked} says {name}={value!r}; wanted is "
+                                f"{wanted}")
+        filled = with_defaults(plain, kernel)
+        for name in own:
+            if name not in filled and name not in GIVEN[entry.kind]:
+                raise Complaint(f"{asked} leaves out {name}, for which the "
+                                "kernel has no default")
+        return {name: value for name, value in filled.items()
+                if name not in GIVEN[entry.kind]}
     return choose
+
+
+def wrong_number(name, value, entry):
+    """What is wanted in place of a number that was chosen, or None."""
+    if isinstance(value, bool) and name not in OPTIONS:
+        return None
+    if not isinstance(value, int) or value < 1:
+        return "a whole number from 1 up"
+    if name == "num_warps" and value not in (1, 2, 4, 8, 16, 32):
+        return "one of 1, 2, 4, 8, 16, 32"
+    if name in entry.powers and value & (value - 1):
+        return "a power of two"
+    if name in entry.powers and value > entry.powers[name]:
+        return f"at most {entry.powers[name]}"
+    return None
 
 
 def make_tuner(t, configs, key, kernel, prune=None, do_bench=None):

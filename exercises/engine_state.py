@@ -21,6 +21,27 @@ HOOKS = ("launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook",
          "add_stages_inspection_hook")
 
 
+def undefined_without_other(t):
+    """Let the interpreter load NaN where a mask leaves a lane out and nothing
+    says what it holds.
+
+    It would load 0 there. On a GPU it is whatever the register held.
+    """
+    from triton.runtime import interpreter
+    builder = interpreter.InterpreterBuilder
+    load = builder.create_masked_load
+
+    def create_masked_load(self, pointers, mask, other, *rest):
+        kind = pointers.get_element_ty()
+        dtype = interpreter._get_np_dtype(kind)
+        if other is None and t.np.issubdtype(dtype, t.np.floating):
+            other = interpreter.TensorHandle(
+                t.np.full_like(pointers.data, t.np.nan, dtype=dtype), kind)
+        return load(self, pointers, mask, other, *rest)
+
+    builder.create_masked_load = create_masked_load
+
+
 class Surroundings:
     """The state of this process before a submission is imported."""
 

@@ -238,6 +238,9 @@ def pruning_faults(t, taken):
                         side, ("row-major", layout, "row-major"), ieee))
     except Complaint as complaint:
         return complaint.lines
+    faults = model_faults(t, taken, pruning, sizes)
+    if faults:
+        return faults
     if pruning.note:
         print(pruning.note)
     for number in range(len(taken.configs)):
@@ -245,6 +248,29 @@ def pruning_faults(t, taken):
             print(f"config {number + 1} is pruned at every size that the judge "
                   "tries: it is not judged, and does not count")
             taken.pruned.add(number)
+    return []
+
+
+def model_faults(t, taken, pruning, sizes):
+    """What is wrong with a model of the time that Triton's tuner would ask."""
+    if taken.tuner.perf_model is None:
+        return []
+    tuner = make_tuner(t, taken.configs, [], taken.kernel, pruning.arguments())
+    for m, n, k in sizes:
+        shapes = [(m, k), (k, n), (m, n)]
+        matrices = [pretended(t, shape, "row-major") for shape in shapes]
+        tuner.nargs = dict(zip(pruning.names, launch_arguments(*matrices)))
+        say = f"{taken.entry.name}: perf_model at m={m}, n={n}, k={k}"
+        try:
+            kept = tuner.prune_configs({"IEEE": True})
+        except Complaint as complaint:
+            return complaint.lines
+        except Exception as error:
+            if lacks_gpu(t, error):
+                return []
+            return [f"{say} raised {type(error).__name__}: {error}"]
+        if not kept:
+            return [f"{say}: top_k leaves no config over"]
     return []
 
 

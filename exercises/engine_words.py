@@ -35,6 +35,8 @@ class Entry:
     configs: list = None
     # The file's function that chooses such a dict from whole numbers.
     choice: str = None
+    # {name: the most it can be} of what it chooses that is a power of two.
+    powers: dict = dataclasses.field(default_factory=dict)
     # cases(config), a list of the lesson's Case; the engine's if there is none.
     cases: object = None
     # checks(launch, device), which prints lines and returns whether all passed.
@@ -46,7 +48,8 @@ class Entry:
     # list of (label, function); the lesson's if there are none.
     ends: bool = True
     steps: object = None
-    # Whether the dots of a matmul have to be what the precision asks for.
+    # Whether the dots of a matmul are read at every layout, size and card, and
+    # not only with B in either layout.
     multipliers: bool = True
 
 

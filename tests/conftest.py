@@ -35,14 +35,14 @@ def pytest_runtest_setup(item):
 def in_turn(names, quick, slow=1):
     """Parameters of a test whose cases are many and take seconds each.
 
-    Every quick-th is always run, every slow-th of the others is marked slow,
-    and the rest thorough. A tuple is one case with several parameters.
+    Every quick-th is always run (none where quick is 0), every slow-th of the
+    others is marked slow, and the rest thorough. A tuple is one case with several parameters.
     """
     found = []
     for turn, name in enumerate(names):
         values = name if isinstance(name, tuple) else (name,)
         marks = []
-        if turn % quick:
+        if not quick or turn % quick:
             marks = [pytest.mark.thorough if turn % slow else pytest.mark.slow]
         found.append(pytest.param(*values, marks=marks))
     return found

@@ -97,8 +97,14 @@ def right(capability, what, version, settings, shared, ptx):
             r"\b(?:mma\.sync|wgmma\.mma_async|tcgen05\.mma)\.\S*tf32") > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("capability", LIMITS, ids="sm_{}".format)
+# Those with an instruction of their own for tf32 in CI, and the rest by hand.
+IN_CI = pytest.mark.parametrize("capability", [
+    pytest.param(capability, id=f"sm_{capability}", marks=[
+        pytest.mark.slow if capability in (80, 90, 120) else
+        pytest.mark.thorough]) for capability in LIMITS])
+
+
+@IN_CI
 def test_lesson(capability, tmp_path):
     rows = compiled(capability, "lesson", tmp_path)
     for row in rows:
@@ -106,7 +112,7 @@ def test_lesson(capability, tmp_path):
     assert len(rows) == 5 + 8 + 3 * 2 * 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not TUNED.exists(), reason="there is no solution to tune")
 @pytest.mark.parametrize("capability", LIMITS, ids="sm_{}".format)
 def test_tuned(capability, tmp_path):

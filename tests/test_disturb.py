@@ -18,8 +18,8 @@ def start():
 
 
 # ---------------------------------------------------------------- interrupted
-@pytest.mark.parametrize("after", ["", "pass  ieee"],
-                         ids=["first line", "matmul"])
+@pytest.mark.parametrize("after", in_turn(["pass  ieee", ""], 2),
+                         ids=["matmul", "first line"])
 def test_interrupt_while_running(after):
     with start() as process:
         for line in process.stdout:
@@ -115,6 +115,7 @@ torch.set_default_device("meta")
 """
 
 
+@pytest.mark.slow
 def test_settings_of_the_session_are_no_matter(run_after):
     result = run_after(SETTINGS, TRITON_INTERPRET="1", PYTHONWARNINGS="error")
     assert "FAIL" not in ended(result, 0)

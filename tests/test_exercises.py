@@ -100,7 +100,7 @@ def kernels(text):
 # What a learner does
 
 @interpreted
-@pytest.mark.parametrize("number", in_turn([2, 1], 2) + [3])
+@pytest.mark.parametrize("number", in_turn([2, 1, 3], 3))
 def test_the_solution_passes(number):
     out = ended(judge_interpreted(
         number, FOLDERS[number] / "solution" / FILES[number]), 0)
@@ -112,6 +112,7 @@ def test_the_solution_passes(number):
 
 
 @interpreted
+@pytest.mark.slow
 def test_one_kernel_can_be_judged_by_itself():
     wrong = FOLDERS[1] / "faults.py"
     out = ended(judge(1, wrong, "softmax_2", TRITON_INTERPRET="1"), 3)
@@ -145,8 +146,8 @@ def test_the_starter_by_itself_names_the_next_step(number):
 
 @interpreted
 @pytest.mark.parametrize("number, name, status, words", [
-    pytest.param(*row, marks=[pytest.mark.slow] * (row[1] not in QUICK))
-    for row in WRONG])
+    *[row for row in WRONG if row[1] in QUICK],
+    *in_turn([row for row in WRONG if row[1] not in QUICK], 0, 2)])
 def test_a_wrong_answer_gets_its_status(number, name, status, words):
     path = FOLDERS[number] / "wrong" / f"{name}.py"
     out = ended(judge_interpreted(number, path), status)
@@ -291,6 +292,7 @@ def test_measured_figures_are_of_this_solution(number):
         assert places and not figures
 
 
+@pytest.mark.slow
 def test_what_page_2_says_of_the_compiled_code():
     # One load and one store of 16 bytes, shuffles, neither barriers nor
     # shared memory: looked up in a process that compiles.

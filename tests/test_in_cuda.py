@@ -237,7 +237,7 @@ def is_right(name, change=None):
 
 @needs_cpp
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(BARRIERS, 4))
+@pytest.mark.parametrize("name", in_turn(BARRIERS, 0))
 def test_no_barrier_can_go(name):
     assert is_right(name)
     for nth in range(1, BARRIERS[name] + 1):
@@ -270,7 +270,7 @@ def stays_in_its_memory(name, change=None):
     fenced_result = functools.partial(t.fenced, writable=True)
     if "softmax" in name:
         steps = [("rows", functools.partial(
-                     t.right_rows, launch, t.fenced, fenced_result, 333)),
+                     t.right_rows, launch, t.fenced, fenced_result, 3, 333)),
                  ("far", functools.partial(rows_past_32_bits, launch))]
     else:
         steps = [("tile", functools.partial(
@@ -287,9 +287,8 @@ def test_memory_that_ends(name):
 
 
 @needs_cpp
-@pytest.mark.slow
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name, old, new, nth", FAULTS)
+@pytest.mark.parametrize("name, old, new, nth", in_turn(FAULTS, 0, 4))
 def test_a_fault_is_seen(name, old, new, nth):
     """A mask one off, a stride left out, 32 bits for 64, a padding of 0."""
     change = replaced(old, new, nth)
@@ -557,6 +556,7 @@ def test_help():
     assert in_cuda.__doc__.strip() in output
 
 
+@pytest.mark.slow
 def test_another_argument():
     assert "not ['--fast']" in ended(run_program("--fast"), 2)
 
@@ -567,11 +567,13 @@ def test_without_a_gpu():
     assert "refused: " in output and "--count" in output
 
 
+@pytest.mark.slow
 def test_while_interpreting():
     output = ended(run_program(TRITON_INTERPRET="1"), 1)
     assert "TRITON_INTERPRET is set" in output
 
 
+@pytest.mark.slow
 def test_count():
     output = ended(run_program("--count", TRITON_INTERPRET="1"), 0)
     for name, barriers in BARRIERS.items():

@@ -129,7 +129,7 @@ for status, table in ((4, FORM), (2, NOT_STARTED), (3, MULTIPLIER),
 QUICK = [*FORM, *NOT_STARTED, *MULTIPLIER]  # 5 s each; the others take 20
 
 
-@pytest.mark.parametrize("name", in_turn(QUICK, 6) + in_turn(RESULT, 99, 3))
+@pytest.mark.parametrize("name", in_turn(QUICK, 12, 2) + in_turn(RESULT, 0, 6))
 def test_a_wrong_submission_gets_its_status(name):
     status, words = WRONG[name]
     limit = {"CHECK_IMPORT_LIMIT": "5"} if name == "hangs" else {}
@@ -213,6 +213,7 @@ def test_nothing_to_judge_is_status_2(arguments):
     assert "usage: check.py NUMBER FILE, where NUMBER is one of" in out
 
 
+@pytest.mark.slow
 def test_a_part_is_judged_by_name_and_never_passes_for_the_whole(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(BEGIN + "from triton_softmax_matmul import "
@@ -289,7 +290,7 @@ def test_a_warning_that_a_file_makes_an_error_is_named(tmp_path):
      "'early_config_prune': lambda c, named, **k: named['M']})("
      "t.matmul_kernel)",
      f"raised KeyError: 'M', line {BEGIN.count(NEW_LINE) + 1} of mine.py"),
-], 5))
+], 12))
 def test_a_form_is_wrong_in_the_learners_terms(text, words, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(BEGIN + text + "\n")
@@ -334,6 +335,7 @@ def test_an_interrupt_is_130_and_leaves_nobody_behind(seconds):
     assert not any(map(runs, children))
 
 
+@pytest.mark.slow
 def test_children_end_with_a_judge_that_is_killed():
     run = started(4, AUTOTUNE / "wrong" / "hangs.py", CHECK_IMPORT_LIMIT="99")
     time.sleep(5)
@@ -350,6 +352,7 @@ def test_a_full_disk_is_status_2():
     assert "No space left" in run.stderr and "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
 def test_the_judge_says_when_it_stops_itself(tmp_path):
     """A fault of its own is no verdict on a submission."""
     folder = tmp_path / "exercises" / "5_none"

@@ -63,7 +63,7 @@ def mistaken(folder, old, new):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(MISTAKES, 4))
+@pytest.mark.parametrize("name", in_turn(MISTAKES, 9))
 def test_a_mistake_is_told_with_its_line(name, tmp_path):
     old, new, status = MISTAKES[name]
     script, number, line = mistaken(tmp_path, old, new)
@@ -96,12 +96,12 @@ t.leave(t.reported(task))
 """
 
 
-@pytest.mark.parametrize("old, new, kernel", [
+@pytest.mark.parametrize("old, new, kernel", in_turn([
     ("num = tl.exp(x", "num = tl.exp(y", "softmax_kernel"),
     ("tl.max(x, axis=0))", "tl.maxx(x, axis=0))", "softmax_kernel"),
     ("acc = tl.zeros((BLOCK_M, BLOCK_N)", "acc = tl.zeros((BLOCK_M, BLOCK_K)",
      "matmul_kernel"),
-    ("c_mask = (offs_m < m)", "c_mask = (offs_m < M)", "matmul_kernel")])
+    ("c_mask = (offs_m < m)", "c_mask = (offs_m < M)", "matmul_kernel")], 3))
 def test_the_compilers_error_is_told_with_its_line(old, new, kernel, tmp_path):
     _, number, line = mistaken(tmp_path, old, new)
     settings = {"BLOCK_COLS": 64} if kernel == "softmax_kernel" else {

@@ -5,7 +5,7 @@ from exercises.engine_words import Entry, Exercise
 
 # One member of the family is enough to show each fault. Its groups are neither
 # one row of tiles nor a power of two of them.
-CONFIG = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": 3,
+CONFIG = {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP_M": 3,
           "num_warps": 4, "num_stages": 3}
 SYMPTOMS = {
     "softmax_1": "rows far below 0 come out as zeros, or nearly so",
@@ -59,6 +59,10 @@ def matmul_cases(t, config):
              (3 * block_m + 5, block_n + 3, 2 * block_k + 5), (row, row, col)),
         case("whole blocks", (block_m, 2 * block_n, 2 * block_k),
              (col, row, row)),
+        case("a full group", (3 * block_m, 2 * block_n, block_k + 8),
+             (row, row, col)),
+        case("16 divides all sides", (48, 48, 48), (row, row, row),
+             around=t.LARGE),
         case("one step of K", (block_m - 1, block_n + 1, block_k),
              (row, col, row), around=t.LARGE),
         case("all in steps", (block_m + 1, block_n - 1, block_k + 7),
@@ -99,8 +103,8 @@ def check_far_rows(t, launch, device):
     if device != "cpu":
         return True
     try:
-        x = t.far_apart(t.small_numbers(5, 7), 2**30)[2:]
-        out = t.far_apart(t.small_numbers(5, 7).zero_(), 2**30)[2:]
+        x = t.far_apart(t.small_numbers(8, 7), 2**30)[2:]
+        out = t.far_apart(t.small_numbers(8, 7).zero_(), 2**30)[2:]
     except OSError as error:
         print(f"skip  rows 2^30 elements apart: no addresses here, {error}")
         return True
@@ -113,6 +117,6 @@ def check_far_rows(t, launch, device):
                                     limit)
     problems = []
     if problem:
-        problems = [f"{problem}; row 2 begins at element 2^31"]
-    return t.report("softmax 3x7, rows 2^30 elements apart", error, limit,
+        problems = [f"{problem}; row 2 begins at element 2^31, row 4 at 2^32"]
+    return t.report("softmax 6x7, rows 2^30 elements apart", error, limit,
                     arithmetic, problems)

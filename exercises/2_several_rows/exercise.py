@@ -18,6 +18,7 @@ def describe(t):
         parameters=["in_ptr", "out_ptr", "row_stride", "n_rows", "n_cols",
                     "BLOCK_ROWS", "BLOCK_COLS"],
         choice="choose", configs=[FOUR], rows_at_once=512,
+        powers={"BLOCK_ROWS": 512},
         launcher=functools.partial(launch, t),
         cases=functools.partial(cases, t),
         checks=functools.partial(check_neighbours, t),
@@ -60,6 +61,8 @@ def cases(t, config):
             case("whole blocks", (8, 16), (row, row)),
             case("one row too many", (9, 33), (row, row), around=t.LARGE),
             case("a row of -inf", (6, 40), (row, row), "a row of -inf"),
+            case("16 divides the columns", (9, 48), (row, row),
+                 around=t.LARGE),
         ]
     own = [
         case("one row", (1, 256), (row, row)),
@@ -68,6 +71,7 @@ def cases(t, config):
         case("one row too few", (63, 64), (row, row)),
         case("some rows over", (37, 128), (row, row), around=t.LARGE),
         case("three rows", (3, 255), (row, row)),
+        case("16 divides the columns", (33, 48), (row, row), around=t.LARGE),
         case("rows of one number", (150, 1), (row, row)),
         case("columns first", (33, 17), (col, steps), around=t.LARGE),
     ]
@@ -102,8 +106,8 @@ def end_steps(t, launch):
                        (3, 333)):
         steps.append((f"{rows} x {cols}, where memory ends", functools.partial(
             right_rows, t, launch, rows, cols, t.fenced, fenced_result)))
-    steps.append(("3 x 5, rows 2^30 elements apart", functools.partial(
-        right_rows, t, launch, 3, 5, far, far)))
+    steps.append(("6 x 5, rows 2^30 elements apart", functools.partial(
+        right_rows, t, launch, 6, 5, far, far)))
     return steps
 
 

@@ -19,7 +19,7 @@ def describe(t):
     entry = Entry(
         "pieces_kernel", "softmax",
         parameters=["in_ptr", "out_ptr", "row_stride", "n_cols", "PIECE"],
-        choice="choose", configs=configs,
+        choice="choose", configs=configs, powers={"PIECE": 2**17},
         launcher=functools.partial(launch, t),
         cases=functools.partial(cases, t),
         checks=functools.partial(check_pieces, t),
@@ -55,6 +55,9 @@ def cases(t, config):
             case("one piece", (2, piece), (row, row)),
             case("one column too many", (2, piece + 1), (row, row)),
             case("one column too few", (2, 3 * piece - 1), (row, row),
+                 around=t.LARGE),
+            case("16 divides the columns",
+                 (2, piece + (16 if piece > 16 else 8)), (row, row),
                  around=t.LARGE),
             case("columns first", (2, 2 * piece + 5), (col, steps),
                  around=t.LARGE),
@@ -122,7 +125,7 @@ def end_steps(t, launch):
     steps.append(("softmax, wide rows that end where memory ends",
                   functools.partial(
                       t.right_rows, launch, t.fenced,
-                      functools.partial(t.fenced, writable=True), 40009)))
+                      functools.partial(t.fenced, writable=True), 3, 40009)))
     return steps
 
 

@@ -172,7 +172,7 @@ NEW_MASKS = {
     "K tail open in the last group": loaded(
         "an unfilled group", f"if first_m > 0:\n    {OPEN_A}\n    {OPEN_B}"),
     "K tail open from the third tile column on": loaded(
-        "three tile columns", f"if pid_n > 1:\n    {OPEN_B}"),
+        "wider than tall", f"if pid_n > 1:\n    {OPEN_B}"),
     "K tail open from the third tile row on": loaded(
         "an unfilled group", f"if pid_m > 1:\n    {OPEN_A}"),
     "K tail open if K is shorter than a block": loaded(
@@ -311,7 +311,7 @@ NEW_SIZES = {
     "tile columns counted in BLOCK_M": kernel(
         "an unfilled group", "tl.cdiv(n, BLOCK_N)", "tl.cdiv(n, BLOCK_M)"),
     "wrong for one whole block of rows": summed(
-        "three tile columns", "acc = acc * (2 if m == BLOCK_M else 1)"),
+        "whole numbers", "acc = acc * (2 if m == BLOCK_M else 1)"),
     "wrong for one whole block of columns": summed(
         "three tile rows", "acc = acc * (2 if n == BLOCK_N else 1)"),
     "wrong for whole blocks of rows": summed(
@@ -319,13 +319,13 @@ NEW_SIZES = {
     "wrong from the third tile row on": summed(
         "three tile rows", "acc = acc * (2 if pid_m >= 2 else 1)"),
     "wrong from the third tile column on": summed(
-        "three tile columns", "acc = acc * (2 if pid_n >= 2 else 1)"),
+        "wider than tall", "acc = acc * (2 if pid_n >= 2 else 1)"),
     "wrong from the fifth tile row on": summed(
         "an unfilled group", "acc = acc * (2 if pid_m >= 4 else 1)"),
     "wrong in the second step of the third tile row": loaded(
         "three tile rows", "if pid_m >= 2 and step > 0:\n    a = a * 0"),
     "wrong in the second step of the third tile column": loaded(
-        "three tile columns", "if pid_n >= 2 and step > 0:\n    b = b * 0"),
+        "wider than tall", "if pid_n >= 2 and step > 0:\n    b = b * 0"),
     "wrong from the third step on": loaded(
         "K with a rest", "if step >= 2:\n    a = a * 0"),
     "wrong from the ninth step on": loaded(
@@ -352,11 +352,11 @@ NEW_SIZES = {
     "NaN for k = 0": summed(
         "nothing to add up", "acc = acc + (0.0 if k > 0 else float('nan'))"),
     "32 in place of BLOCK_K, steps": kernel(
-        "three tile columns", STEPS, "tl.cdiv(k, 32)"),
+        "wider than tall", STEPS, "tl.cdiv(k, 32)"),
     "32 in place of BLOCK_K, mask": kernel(
-        "three tile columns", "step * BLOCK_K", "step * 32"),
+        "wider than tall", "step * BLOCK_K", "step * 32"),
     "32 in place of BLOCK_K, pointers": kernel(
-        "three tile columns", "+= BLOCK_K", "+= 32", 2),
+        "wider than tall", "+= BLOCK_K", "+= 32", 2),
     "4 in place of GROUP_M": kernel(
         "an unfilled group", "GROUP_M * tiles_n", "4 * tiles_n"),
     "a group of one, by half": kernel(
@@ -364,6 +364,24 @@ NEW_SIZES = {
     "a last group of one": kernel(
         "an unfilled group", "min(tiles_m - first_m, GROUP_M)",
         "(GROUP_M if tiles_m - first_m >= GROUP_M else 1)"),
+    "a last group of the remainder": kernel(
+        "three tile rows", "min(tiles_m - first_m, GROUP_M)",
+        "(GROUP_M if tiles_m - first_m > GROUP_M else tiles_m % GROUP_M)"),
+    "columns counted in BLOCK_M where it is wide": kernel(
+        "wider than tall", "tl.cdiv(n, BLOCK_N)",
+        "(tl.cdiv(n, BLOCK_N) if n < 2 * m or tl.cdiv(m, BLOCK_M) < 2 else "
+        "tl.cdiv(m, BLOCK_M))"),
+    "K open where 16 divides it": kernel(
+        "an unfilled group", LOAD_A + "\n", "if k % 16 == 0:\n            "
+        "a = tl.load(a_ptrs)\n        else:\n            " + LOAD_A + "\n"),
+    "C open where 16 divides its sides": kernel(
+        "outside the result", C_MASK,
+        f"{C_MASK} | ((m % 16 == 0) & (n % 16 == 0))"),
+    "four steps lost where there are as many": loaded(
+        "whole numbers", "if k // BLOCK_K % 4 == 0 and k >= 4 * BLOCK_K:\n"
+        "    a = a * 0"),
+    "one step where there is one row": kernel(
+        "one row", STEPS, f"(1 if m == 1 else {STEPS})"),
     "two groups at most": kernel(
         "m over 2048", "pid // per_group * GROUP_M",
         "min(pid // per_group, 1) * GROUP_M"),
@@ -382,15 +400,15 @@ NEW_STRIDES = {
     "C by A's column stride": first("K with a rest", "stride_cn = stride_ak"),
     "C by B's row stride": first("K with a rest", "stride_cm = stride_bk"),
     "A by C's row stride": first("K with a rest", "stride_am = stride_cm"),
-    "A by B's column stride": first("three tile columns", "stride_ak = stride_bn"),
-    "B by A's column stride": first("three tile columns", "stride_bn = stride_ak"),
+    "A by B's column stride": first("wider than tall", "stride_ak = stride_bn"),
+    "B by A's column stride": first("wider than tall", "stride_bn = stride_ak"),
     "A packed by k": first("K with a rest", "stride_am = k"),
     "C packed by n": first("all in steps", "stride_cm = n"),
     "A's row stride rounded up to 4": first(
         "steps", "stride_am = stride_am if stride_am == 1 else "
         "(stride_am + 3) // 4 * 4"),
     "B's row stride a multiple of 16": first(
-        "three tile columns", "stride_bk = stride_bk if stride_bk < 16 else "
+        "wider than tall", "stride_bk = stride_bk if stride_bk < 16 else "
         "stride_bk // 16 * 16"),
     "A's row stride in 16 bits": first(
         "apart", "stride_am = stride_am & 65535"),

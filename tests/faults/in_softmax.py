@@ -223,6 +223,15 @@ NEW_PLACES = {
         "wide rows", SHARE, f"{SHARE} * (2 if n_cols > 4096 else 1)"),
     "wrong in a full block": kernel(
         "a full block", SHARE, f"{SHARE} * (2 if n_cols == BLOCK_COLS else 1)"),
+    "row numbers of 32 bits without a sign": kernel(
+        "2^30 elements apart", "tl.int64", "tl.uint32"),
+    "open where 16 divides the row": kernel(
+        "an earlier result", "mask = cols < n_cols",
+        "mask = (cols < n_cols) | (n_cols % 16 == 0)"),
+    "shares of 2e-9 at least": kernel(
+        "small shares are off", NUM,
+        "num = tl.where(mask, tl.exp(tl.maximum(x - tl.max(x, axis=0), "
+        "-20.0)), 0.0)"),
     "row stride rounded up to 4": kernel(
         "SIGSEGV", "row * row_stride",
         "row * ((row_stride + 3) // 4 * 4)", 2),
