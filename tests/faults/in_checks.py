@@ -177,7 +177,7 @@ NEW_JUDGES = {
 ONE_SOFTMAX = "softmax: wrong in a full block"  # seen by a single case
 ONE_PRODUCT = "matmul: wrong from the 65th step on"
 ONE_ERROR = "matmul: an error for a long K"
-ONE_STEP = "matmul: m not wrapped"
+ONE_STEP = "softmax: row numbers of 32 bits without a sign"
 SECOND_TILE = "matmul: m not wrapped from the second tile on"
 
 LOST = {
@@ -193,8 +193,8 @@ LOST = {
     "the status that Python ends with": (judge(
         "leave", "sys.exit(status)", "sys.exit(0)"), ONE_SOFTMAX),
     "the last line": (judge(
-        "leave", "print(*lines, f'exit {status}', sep='\\n')",
-        "print(*lines, sep='\\n')"), ONE_SOFTMAX),
+        "leave", "print(*lines, f'exit {status}', sep='\\n', flush=True)",
+        "print(*lines, sep='\\n', flush=True)"), ONE_SOFTMAX),
     "what the run returns": (judge(
         "run_script", "leave(reported(main))",
         "reported(main)\n    leave(0)"), ONE_SOFTMAX),

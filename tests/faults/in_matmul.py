@@ -176,7 +176,7 @@ NEW_MASKS = {
     "K tail open from the third tile row on": loaded(
         "an unfilled group", f"if pid_m > 1:\n    {OPEN_A}"),
     "K tail open if K is shorter than a block": loaded(
-        "one row", f"if k < BLOCK_K:\n    {OPEN_A}\n    {OPEN_B}"),
+        "a single number", f"if k < BLOCK_K:\n    {OPEN_A}\n    {OPEN_B}"),
     "K tail open if K is long": loaded(
         "k over 2048", f"if k > 2048:\n    {OPEN_A}"),
     "K tail of 1 left out": kernel(
