@@ -1101,7 +1101,8 @@ def check_softmax(label, launch, operand, result):
     # Small shares count for nothing in either. They only have to be about
     # right; and where nothing is right, there has to be nothing.
     small = np.where(want < 2.0**-100, np.nan, want)
-    off = np.abs(got - want) > 2.0**-10 * small
+    with np.errstate(all="ignore"):
+        off = np.abs(got - want) > 2.0**-10 * small
     wrong = int((off | ((want == 0) & (got != 0))).sum())
     if wrong and not problems:
         problems.append(f"{wrong} small shares are off by more than 2^-10 of "

@@ -74,6 +74,7 @@ def the_cell(start):
 
 CHECKS = the_cell("passed = all_checks()")
 SHORT = "passed = all_checks(); print(passed)"
+COMPARE = the_cell("compare(softmax_kernel, softmax_as_it_came")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def executed(tmp_path_factory):
     raising = kernel.replace("tl.exp(x", "tl.expp(x")
     assert kernel not in (broken, raising)
     cells = code_cells()
-    edits = [broken, SHORT, kernel, SHORT, raising, SHORT]
+    edits = [broken, SHORT, COMPARE, kernel, SHORT, raising, SHORT]
     told = execute(cells + edits, tmp_path_factory.mktemp("elsewhere"))
     return dict(zip(cells, told)), told[len(cells):]
 
@@ -111,8 +112,11 @@ def test_every_cell_prints_what_it_should(executed):
 
 
 def test_an_edit_is_what_is_judged(executed):
-    _, (_, broken, _, mended, _, raising) = executed
+    _, (_, broken, compared, _, mended, _, raising) = executed
     assert broken.endswith("False\n")
+    # The kernel as it came is kept, so compare shows what was edited.
+    assert re.search(r"^-.*arith\.max", compared, re.M)
+    assert re.search(r"^\+.*arith\.min", compared, re.M)
     assert re.search("^FAIL  softmax .*, one spike", broken, re.M)
     assert mended.endswith("True\n")
     assert "FAIL" not in mended
