@@ -310,7 +310,11 @@ def raised(judge, error):
     status, words = environments_fault(judge, error)
     frames = traceback.extract_tb(error.__traceback__)
     files = [pathlib.Path(frame.filename) for frame in frames]
-    if files and files[-1].parent == ROOT / "exercises" and (
+    parsed = isinstance(error, SyntaxError) and error.filename == judge.path
+    if parsed:
+        status = 2
+        words = f"line {error.lineno} of the file does not parse: "
+    elif files and files[-1].parent == ROOT / "exercises" and (
             str(files[-1]) != judge.path):
         status = 2
         words = (f"the judge itself stopped, in line {frames[-1].lineno} of "

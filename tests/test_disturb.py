@@ -204,8 +204,7 @@ def test_cache_on_a_full_disk(compiling, tmp_path):
     assert result.stderr == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("interpret", [None, "1"])
+@pytest.mark.parametrize("interpret", in_turn(["1", None], 0, 2))
 def test_a_cache_of_binaries_alone(compiling, tmp_path, interpret):
     show = "show(softmax_kernel, 80, BLOCK_COLS=64); return 0"
     for _ in "first", "from the cache":

@@ -147,7 +147,7 @@ def test_the_starter_by_itself_names_the_next_step(number):
 @interpreted
 @pytest.mark.parametrize("number, name, status, words", [
     *[row for row in WRONG if row[1] in QUICK],
-    *in_turn([row for row in WRONG if row[1] not in QUICK], 0, 2)])
+    *in_turn([row for row in WRONG if row[1] not in QUICK], 0, 5)])
 def test_a_wrong_answer_gets_its_status(number, name, status, words):
     path = FOLDERS[number] / "wrong" / f"{name}.py"
     out = ended(judge_interpreted(number, path), status)

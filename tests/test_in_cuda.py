@@ -237,7 +237,7 @@ def is_right(name, change=None):
 
 @needs_cpp
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(BARRIERS, 0))
+@pytest.mark.parametrize("name", in_turn(BARRIERS, 0, 2))
 def test_no_barrier_can_go(name):
     assert is_right(name)
     for nth in range(1, BARRIERS[name] + 1):
@@ -288,7 +288,7 @@ def test_memory_that_ends(name):
 
 @needs_cpp
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name, old, new, nth", in_turn(FAULTS, 0, 4))
+@pytest.mark.parametrize("name, old, new, nth", in_turn(FAULTS, 0, 9))
 def test_a_fault_is_seen(name, old, new, nth):
     """A mask one off, a stride left out, 32 bits for 64, a padding of 0."""
     change = replaced(old, new, nth)

@@ -129,7 +129,7 @@ for status, table in ((4, FORM), (2, NOT_STARTED), (3, MULTIPLIER),
 QUICK = [*FORM, *NOT_STARTED, *MULTIPLIER]  # 5 s each; the others take 20
 
 
-@pytest.mark.parametrize("name", in_turn(QUICK, 12, 2) + in_turn(RESULT, 0, 6))
+@pytest.mark.parametrize("name", in_turn(QUICK, 12, 5) + in_turn(RESULT, 0, 16))
 def test_a_wrong_submission_gets_its_status(name):
     status, words = WRONG[name]
     limit = {"CHECK_IMPORT_LIMIT": "5"} if name == "hangs" else {}
@@ -290,7 +290,7 @@ def test_a_warning_that_a_file_makes_an_error_is_named(tmp_path):
      "'early_config_prune': lambda c, named, **k: named['M']})("
      "t.matmul_kernel)",
      f"raised KeyError: 'M', line {BEGIN.count(NEW_LINE) + 1} of mine.py"),
-], 12))
+], 12, 3))
 def test_a_form_is_wrong_in_the_learners_terms(text, words, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(BEGIN + text + "\n")

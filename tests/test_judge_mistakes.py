@@ -114,7 +114,7 @@ def edited(text, edits):
     return text
 
 
-@pytest.mark.parametrize("name", in_turn(WRONG, 0, 3))
+@pytest.mark.parametrize("name", in_turn(WRONG, 0, 6))
 def test_a_mistake_that_once_passed(name, tmp_path):
     edits, status, words, above = WRONG[name]
     file = tmp_path / "mine.py"
@@ -185,7 +185,7 @@ SOFTMAX = {
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(SOFTMAX, 7))
+@pytest.mark.parametrize("name", in_turn(SOFTMAX, 7, 3))
 def test_softmaxes_that_were_once_misjudged(name, tmp_path):
     number, edits, status, words = SOFTMAX[name]
     text = SOLUTIONS[number].replace(
@@ -193,3 +193,11 @@ def test_softmaxes_that_were_once_misjudged(name, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(edited(text, edits))
     assert words in ended(judge(number, file), status)
+
+
+def test_a_file_that_does_not_parse_is_its_own_fault(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import triton\n\nx = (1))\n")
+    out = ended(judge(4, file), 2)
+    assert "line 3 of the file does not parse: SyntaxError: unmatched" in out
+    assert "judge itself" not in out

@@ -177,7 +177,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", in_turn(RIGHT, 0, 8))
+@pytest.mark.parametrize("name", in_turn(RIGHT, 0, 20))
 def test_a_right_submission_passes(name, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(RIGHT[name])
@@ -205,7 +205,7 @@ with concurrent.futures.ProcessPoolExecutor(2) as pool:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_names_folders_and_pools(tmp_path):
     """No .py, a folder that is not ASCII, helpers that are called like the
     judge's own files, and a pool of processes at the import."""
@@ -299,7 +299,7 @@ def test_a_triton_that_cannot_interpret_is_named(tmp_path):
     assert "Triton 3.5.1 cannot interpret with numpy 2.4" in out
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_changed_files_change_nothing(tmp_path):
     """The judge has read its own files before a submission is imported."""
     shutil.copytree(EXERCISES, tmp_path / "exercises")

@@ -63,7 +63,7 @@ def mistaken(folder, old, new):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(MISTAKES, 9))
+@pytest.mark.parametrize("name", in_turn(MISTAKES, 9, 3))
 def test_a_mistake_is_told_with_its_line(name, tmp_path):
     old, new, status = MISTAKES[name]
     script, number, line = mistaken(tmp_path, old, new)

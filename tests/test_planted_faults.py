@@ -52,14 +52,14 @@ def test_nothing_planted(tmp_path, run):
 
 
 # Each is a whole run of the script.
-@pytest.mark.parametrize("name", in_turn(RUN, 99, 6))
+@pytest.mark.parametrize("name", in_turn(RUN, 99, 20))
 def test_the_run_fails(name, tmp_path, run):
     fault = RUN[name]
     status, output = run(planted(tmp_path, fault.edits))
     assert seen(status, output, fault.seen), f"{status}\n{output}"
 
 
-@pytest.mark.parametrize("name", in_turn(LOST, 8))
+@pytest.mark.parametrize("name", in_turn(LOST, 8, 3))
 def test_a_lost_verdict_is_seen(name, tmp_path, run):
     """What test_the_run_fails asserts does not hold with the verdict lost."""
     edits, other = LOST[name]
@@ -77,7 +77,7 @@ def misjudged(path):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn([None, *JUDGES], 24))
+@pytest.mark.parametrize("name", in_turn([None, *JUDGES], 24, 6))
 def test_a_wrong_judge_is_seen(name, tmp_path):
     """The script's checks judge every made-up run rightly, the faulty not."""
     wrong = misjudged(planted(tmp_path, JUDGES.get(name, ())))

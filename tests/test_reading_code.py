@@ -50,7 +50,7 @@ def counted(ptx):
     return count
 
 
-@pytest.mark.parametrize("capability", in_turn([90, 80, 120], 0))
+@pytest.mark.parametrize("capability", in_turn([90, 80, 120], 0, 3))
 def test_the_table_counts_what_is_in_the_ptx(capability):
     rows = [{**LAST, "IEEE": ieee, **t.UNIT_STRIDES[layout]}
             for ieee in (True, False) for layout in t.B_LAYOUTS]
@@ -80,7 +80,7 @@ WORDS = {"ttir": "tt.dot", "ttgir": "#ttg.", "ptx": ".target sm_90a",
 
 
 @pytest.mark.parametrize("interpret", [None, "1"])
-@pytest.mark.parametrize("what", in_turn(WORDS, 4))
+@pytest.mark.parametrize("what", in_turn(WORDS, 4, 3))
 def test_show_prints_the_code(what, interpret):
     result = run_script(
         "import triton_softmax_matmul as t; "

@@ -7,7 +7,8 @@ WIDTHS = (32, 64, 128, 256)
 # Tried besides what the file chooses.
 FOUR = {"BLOCK_ROWS": 4, "num_warps": 4}
 NEXT = """\
-Next: the first check above that failed, or the first width that was too slow.
+Next: the first check above that failed; on a GPU, the first width that was too
+slow.
 exercises/2_several_rows/README.md has hints that open one by one."""
 
 

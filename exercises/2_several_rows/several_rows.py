@@ -14,7 +14,7 @@ def rows_kernel(in_ptr, out_ptr, row_stride, n_rows, n_cols,
                 BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr):
     # So far this is the lesson's kernel: program 7 does row 7, and no other.
     # TODO 1: let program 7 do BLOCK_ROWS rows, from row 7 * BLOCK_ROWS on, as
-    # one block with two axes. Then take the next line out.
+    # one block with two axes. Then take tl.static_assert(...) out.
     tl.static_assert(BLOCK_ROWS == 1, "next is TODO 1: a program has to do "
                      "BLOCK_ROWS rows, and this kernel does one")
     row = tl.program_id(0).to(tl.int64)

@@ -8,8 +8,8 @@ from exercises.engine_words import Entry, Exercise, Timed
 PIECES = (64, 16, 4, 1024)
 INF, NAN = float("inf"), float("nan")
 NEXT = """\
-Next: the first check above that failed, or the pieces, if only the time is
-wrong. exercises/3_wide_rows/README.md has hints that open one by one."""
+Next: the first check above that failed; on a GPU, if it is only too slow, PIECE
+and num_warps. exercises/3_wide_rows/README.md has hints that open one by one."""
 
 
 def describe(t):
