@@ -203,6 +203,23 @@ def test_newest_runs_are_linked_from_readme():
             name.startswith(f"{kind}-") for name in linked), kind
 
 
+def test_the_tests_that_the_table_of_reports_names_exist():
+    texts = {path.stem.removeprefix("test_"): path.read_text()
+             for path in (ROOT / "tests").glob("*.py")}
+    for path in (ROOT / "tests" / "faults").glob("*.py"):
+        texts["planted_faults"] += path.read_text()
+    rows = re.findall(r"^\| .* \| .* \| (.*) \|$", read("tests/README.md"),
+                      re.M)
+    named = 0
+    for part in "; ".join(rows).split("; "):
+        place = re.match(r"`(\w+)`: (.*)", part)
+        if place:
+            for words in re.findall(r"`(\w+)`|\"([^\"]+)\"", place[2]):
+                assert (words[0] or words[1]) in texts[place[1]], part
+                named += 1
+    assert named > 50
+
+
 def test_transcripts_hold_no_path_of_a_machine():
     for name, text in TRANSCRIPTS.items():
         assert "/root" not in text and "/tmp" not in text
