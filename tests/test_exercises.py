@@ -62,8 +62,8 @@ WRONG = [
     (3, "names_a_block", 4, "names BLOCK_COLS, which is no constexpr"),
 ]
 SLOW_ON_A_GPU = [(2, "one_row_a_program"), (3, "small_pieces")]
-# One of each exercise, and one of each status; the others take minutes.
-QUICK = {"eleven_kernels", "one_maximum_for_all", "no_rows_at_all"}
+# The others take minutes.
+QUICK = {"one_maximum_for_all"}
 
 interpreted = pytest.mark.interpreter
 

@@ -79,7 +79,7 @@ def rows_read(printed):
 # ------------------------------------------------------- ways in, and ways out
 @pytest.mark.interpreter
 @pytest.mark.parametrize("mode", in_turn(["1", None], 2))
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", in_turn(PROGRAMS, 3))
 def test_nothing_is_measured_without_a_gpu(name, mode):
     out = ended(run_script(script=ROOT / "experiments" / f"{name}.py",
                            env={"TRITON_INTERPRET": mode}), 1)

@@ -265,6 +265,7 @@ print(json.dumps(table))
 """
 
 
+@pytest.mark.slow
 def test_diagram_counts_what_the_compiler_emits():
     root = figure(DIAGRAM.name)
     header, *rows = root.findall(f".//{SVG}g[@id='counts']/{SVG}text")

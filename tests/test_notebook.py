@@ -137,7 +137,7 @@ INTERPRET = "import os; os.environ['TRITON_INTERPRET'] = '1'"
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("how", in_turn(["pasted", "%run", "%run --help"], 3))
+@pytest.mark.parametrize("how", in_turn(["pasted", "%run", "%run --help"], 0))
 def test_the_whole_file_in_a_cell(how, tmp_path):
     run = TEXT if how == "pasted" else f"{how.replace('run', f'run {SCRIPT}')}"
     told = execute([SESSION, INTERPRET, run, SAME], tmp_path)
