@@ -58,9 +58,6 @@ sys.exit(np.lib.NumpyVersion(np.__version__) < "2.4.0")'; then
     step "Triton $triton, compiled" env PYTHONPATH="$over" "$python" -m pytest \
         -q -p no:cacheprovider -m "slow or not slow" tests/test_compiled.py \
         -k "lesson and (sm_80 or sm_90)"
-    step "Triton $triton, Gluon and the hazard" env PYTHONPATH="$over" \
-        "$python" -m pytest -q -p no:cacheprovider -m "slow or not slow" \
-        tests/test_library_speed.py -k "gluon_kernels or hazard"
     rm -rf "${dir:?}/$triton"
 done
 
