@@ -1221,8 +1221,20 @@ def powers_of_two(a, b, generator):
     return a, b
 
 
+def largest_cases(configs):
+    """For a GPU: every tile of SIZE cubed, with each config and layout of B."""
+    cases = []
+    for config in configs:
+        for layout, name in zip(LAYOUTS[:2], B_LAYOUTS, strict=True):
+            cases.append(Case(f"every tile, {name} B", ((0, SIZE),) * 3,
+                              ("row-major", layout, "row-major"),
+                              config=config))
+    return cases
+
+
 def matmul_cases(configs=None):
     """What matmul_checks tries: a list of Case; the configs take turns."""
+    configs = CONFIGS if configs is None else configs
     row, col, steps, turned = LAYOUTS
     # What it catches, then m, n and k as (blocks, and so many more).
     table = [
@@ -1255,13 +1267,8 @@ def matmul_cases(configs=None):
         Case("nothing to add up", ((0, 5), (0, 6), (0, 0)), (row, row, row)),
     ]
     if not INTERPRET:
-        whole = ((0, SIZE),) * 3
-        for config in CONFIGS if configs is None else configs:
-            for layout in (row, col):
-                name = "row-major" if layout == row else "K-major"
-                table.append(Case(f"every tile, {name} B", whole,
-                                  (row, layout, row), config=config))
-    turns = whose_turn(CONFIGS if configs is None else configs, len(table))
+        table += largest_cases(configs)
+    turns = whose_turn(configs, len(table))
     return [sized(case, config)
             for case, config in zip(table, turns, strict=True)]
 

@@ -646,6 +646,28 @@ def test_kernel_line_counts():
     assert counts == {"softmax_kernel": 11, "matmul_kernel": 33}
 
 
+def test_no_function_is_long():
+    """40 lines at most, neither blank nor comment nor docstring."""
+    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
+    long = {}
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        left_out = set()
+        if ast.get_docstring(node):
+            told = node.body[0]
+            left_out = set(range(told.lineno, told.end_lineno + 1))
+        count = 0
+        for number in range(first, node.end_lineno + 1):
+            line = lines[number - 1].strip()
+            if number not in left_out and line and not line.startswith("#"):
+                count += 1
+        if count > 40:
+            long[node.name] = count
+    assert not long
+
+
 def test_script_is_narrow():
     lines = SCRIPT.read_text().splitlines()
     assert [line for line in lines if len(line) > 80] == []
