@@ -178,8 +178,8 @@ class Multipliers:
                                    f"{layout}: {reason}")
         except Exception as error:
             self.faults.append(
-                f"{precision} {config_text(config)} does not compile: "
-                f"{last_line(error)}")
+                f"{precision} {config_text(config)}, {layout}, does not "
+                f"compile: {last_line(error)}")
         return None
 
     def compiled_in(self, precision):

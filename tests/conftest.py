@@ -36,7 +36,8 @@ def in_turn(names, quick, slow=1):
     """Parameters of a test whose cases are many and take seconds each.
 
     Every quick-th is always run (none where quick is 0), every slow-th of the
-    others is marked slow, and the rest thorough. A tuple is one case with several parameters.
+    others is marked slow, and the rest thorough. A tuple is one case with
+    several parameters.
     """
     found = []
     for turn, name in enumerate(names):

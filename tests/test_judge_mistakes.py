@@ -96,7 +96,7 @@ WRONG = {
                                     NONE_LEFT),
     "a hint that no compiler takes": (
         [("stride_am + offs_k", "tl.multiple_of(stride_am, 16) + offs_k")],
-        3, "does not compile: ", PLAIN),
+        3, "column-major A, does not compile", PLAIN),
 }
 RIGHT = {
     "an outer product where k is 1": [
