@@ -2,7 +2,9 @@
 # What needs a GPU of 8.0 or newer, for an archive:
 #     python3 transcripts/archive.py run tests/gpu.sh [WHAT...]
 # WHAT: "tests", those marked gpu; "sanitizers", the checks of the lesson and of
-# the CUDA kernels, all but 2048 cubed, under compute-sanitizer; or both.
+# the CUDA kernels, all but 2048 cubed, under compute-sanitizer; "library", those
+# of the Gluon kernels, which need capability 9.0, under its memcheck. The first
+# two, if none is named.
 cd "$(dirname "$0")/.." || exit
 what=${*:-tests sanitizers}
 python3 -c 'import triton_softmax_matmul as t; t.header()
@@ -25,6 +27,9 @@ passed &= t.matmul_checks("cuda", cases=tiles)
 t.leave(0 if passed else 3)'
 cuda='import sys; sys.path.insert(0, "experiments"); import in_cuda
 in_cuda.t.leave(0 if in_cuda.all_pass("cuda", largest=600) else 3)'
+gluon='import sys; sys.path.insert(0, "experiments"); import library_speed
+sys.argv[1:] = ["check-small"]
+library_speed.t.leave(library_speed.t.reported(library_speed.main))'
 
 sanitize() {  # sanitize NAME PYTHON TOOL...: the last lines under each tool
     local name=$1 program=$2 tool
@@ -47,7 +52,9 @@ for part in $what; do
         sanitizers)
             sanitize "the lesson" "$lesson" memcheck racecheck initcheck
             sanitize "the CUDA kernels" "$cuda" memcheck racecheck ;;
-        *) echo "usage: gpu.sh [tests] [sanitizers], not $part"; status=2 ;;
+        library) sanitize "the Gluon kernels" "$gluon" memcheck ;;
+        *) echo "usage: gpu.sh [tests] [sanitizers] [library], not $part"
+            status=2 ;;
     esac
 done
 echo "exit $status"

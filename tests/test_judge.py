@@ -101,7 +101,7 @@ RESULT = {
     "wraps_first_tile": PAST_END,
     "k_unmasked": "FAIL  ieee",
     "k_mask_off_by_one": "FAIL  ieee",
-    "k_over_2048": "FAIL  ieee 3x5x2085 32,32,32, k over 2048",
+    "k_over_2048": "FAIL  ieee 3x4x2086 32,32,32, k over 2048",
     "hard_coded_size": "FAIL  ieee",
     "last_group": "a group and more",
     "half_output_configs": "FAIL  config 1 of 8, 32,32,32",

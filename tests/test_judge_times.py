@@ -3,6 +3,7 @@
 No GPU: the whole sequence runs in this process, on interpreted kernels, with
 a timer whose launches are direct and whose milliseconds are made up.
 """
+import dataclasses
 import itertools
 import sys
 
@@ -11,7 +12,8 @@ import torch
 from conftest import ROOT, in_turn, run_script
 from judging import BEGIN, LESSONS, own_kernel
 
-from exercises import engine_children, engine_gpu
+import triton_softmax_matmul as t
+from exercises import engine_cases, engine_children, engine_gpu
 
 DESCRIPTION = """
 import functools
@@ -224,6 +226,43 @@ def test_a_timed_launch_that_finds_its_result_is_wrong(judged):
     left, out = judged(skips, Clock(FAST))
     assert left.status == 3 and left.lines == ("A timed launch is wrong.",)
     assert "FAIL  ieee, an element changed" in out
+
+
+def compiled_for(case):
+    """What Triton tells kernels apart by: which sizes and strides are 1, which
+    16 divides, and which matrices begin at a multiple of 16 bytes."""
+    m, n, k = case.sizes
+    block_m, block_n, block_k = t.block_shape(case.config)
+    placed = [t.place(torch.zeros(m, k), case.layouts[0], 0.0, "cpu",
+                      (block_m, block_k)),
+              t.place(torch.zeros(k, n), case.layouts[1], 0.0, "cpu",
+                      (block_k, block_n), 16),
+              t.place_result((m, n), case.layouts[2], "cpu",
+                             (block_m, block_n), 32)]
+    numbers = [m, n, k]
+    for matrix in placed:
+        numbers += matrix.view.stride()
+    aligned = [matrix.view.data_ptr() % 16 == 0 for matrix in placed]
+    return tuple((number == 1, number % 16 == 0)
+                 for number in numbers), tuple(aligned)
+
+
+@pytest.mark.parametrize("block", [(64, 128, 32), (256, 64, 16), (32, 32, 32),
+                                   (128, 256, 64)])
+def test_a_gpu_compiles_a_config_a_few_times(block, monkeypatch):
+    # In ieee each takes seconds, and the judge has three minutes.
+    monkeypatch.setattr(t, "INTERPRET", False)
+    monkeypatch.setattr(engine_cases.random, "randint", lambda low, high: high)
+    config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), block, strict=True),
+                  GROUP_M=4)
+    cases = engine_cases.own_cases(t, config)
+    cases += engine_cases.shared_cases(t, [config] * 4, 0)
+    kernels = {}
+    for case in cases:
+        if 0 not in case.sizes and max(case.sizes) != t.SIZE:
+            case = dataclasses.replace(case, config=config)
+            kernels.setdefault(compiled_for(case), []).append(case.catches)
+    assert len(kernels) <= 6, kernels
 
 
 def test_jobs_are_shared_out_by_their_cost():
