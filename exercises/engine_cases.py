@@ -81,15 +81,12 @@ def own_cases(t, config):
     ]
 
 
-def shared_cases(t, configs, number):
-    """Those cases for which one config is enough, as they fall to this one.
-
-    The interpreter's time goes by the number of programs, so there the long
-    sides go to the config with the largest block along them. A GPU tries them
-    with every config, and every tile of 2048 cubed as well.
-    """
+def shared_cases(t, configs):
+    """[(case, order)]: those for which one config is enough, and in which
+    order the configs are asked whether they take it."""
     case = t.Case
-    block_m, block_n, block_k = t.block_shape(configs[number])
+    blocks = [t.block_shape(config) for config in configs]
+    block_m, block_n, block_k = map(max, zip(*blocks, strict=True))
     small = [
         case("a single number", (1, 1, 1), (ROW, ROW, ROW)),
         case("one row", (1, block_n + 40, 3 * block_k + 7),
@@ -98,29 +95,44 @@ def shared_cases(t, configs, number):
              (COLUMN, ROW, ROW), around=t.LARGE),
         case("nothing to add up", (5, 6, 0), (ROW, ROW, ROW)),
     ]
-    # What is quick to compile comes first.
-    sizes = [t.tile_size(config) for config in configs]
-    smaller = [other for other in range(len(configs))
-               if (sizes[other], other) < (sizes[number], number)]
-    cases = small[len(smaller)::len(configs)]
-    steps = (STEPS, STEPS, STEPS)
-    if not t.INTERPRET:
-        return [*cases, case("m over 2048", (2085, 6, 7), steps),
-                case("n over 2048", (5, 2086, 3), steps),
-                case("every tile", (t.SIZE,) * 3, (ROW, ROW, ROW)),
-                case("every tile", (t.SIZE,) * 3, (ROW, COLUMN, ROW))]
-    if number == largest(configs, "BLOCK_M"):
-        cases.append(case("m over 2048", (2085, 6, 7), (ROW, STEPS, COLUMN),
-                          around=t.LARGE))
-    if number == largest(configs, "BLOCK_N"):
-        cases.append(case("n over 2048", (5, 2086, 3), (STEPS, COLUMN, ROW)))
-    return cases
+    shared = []
+    for turn, each in enumerate(small):
+        # What is quick to compile comes first, and each has its turn.
+        order = in_order(configs, t.tile_size)
+        turn %= len(order)
+        shared.append((each, order[turn:] + order[:turn]))
+    if t.INTERPRET:
+        # The interpreter's time goes by the number of programs, so the long
+        # sides go to the config with the largest block along them.
+        shared += [
+            (case("m over 2048", (2085, 6, 7), (ROW, STEPS, COLUMN),
+                  around=t.LARGE), in_order(configs, along("BLOCK_M"))),
+            (case("n over 2048", (5, 2086, 3), (STEPS, COLUMN, ROW)),
+             in_order(configs, along("BLOCK_N")))]
+    return shared
 
 
-def largest(configs, name):
-    """The number of the first config with the largest value of that name."""
-    values = [config[name] for config in configs]
-    return values.index(max(values))
+def gpu_cases(t):
+    """What a GPU tries with every config, since it takes no time there."""
+    case, steps = t.Case, (STEPS, STEPS, STEPS)
+    return [case("m over 2048", (2085, 6, 7), steps),
+            case("n over 2048", (5, 2086, 3), steps),
+            case("every tile", (t.SIZE,) * 3, (ROW, ROW, ROW)),
+            case("every tile", (t.SIZE,) * 3, (ROW, COLUMN, ROW))]
+
+
+def in_order(configs, key):
+    """The numbers of configs, the smallest by key first."""
+    return sorted(range(len(configs)), key=[key(config) for config in configs
+                                            ].__getitem__)
+
+
+def along(name):
+    """A key that puts the largest block of that name first."""
+    def key(config):
+        """The smaller, the larger the block."""
+        return -config[name]
+    return key
 
 
 def wanted_at(t, case, precision):

@@ -55,19 +55,24 @@ class Results:
                                                   config), 100,
                                 taken.entry.about))
             return jobs
-        seen = set()
-        for number, config in enumerate(taken.configs):
-            # The interpreter knows neither warps nor stages, so configs that
-            # differ in nothing else are one program there.
-            program = program_of(taken, config)
-            if self.t.INTERPRET and program in seen:
-                continue
-            seen.add(program)
-            cost = self.cost(taken, number)
-            jobs.append(Job(taken.entry.name, label_of(taken, config, number),
+        for number in self.tried(taken):
+            label = label_of(taken, taken.configs[number], number)
+            jobs.append(Job(taken.entry.name, label,
                             functools.partial(self.check_matmul, taken, number),
-                            cost, taken.entry.about))
+                            self.cost(taken, number), taken.entry.about))
         return jobs
+
+    def tried(self, taken):
+        """The numbers of the configs that are tried: all of them, but that
+        the interpreter knows neither warps nor stages, so that those which
+        differ in nothing else are one program there."""
+        first = {}
+        for number, config in enumerate(taken.configs):
+            program = number
+            if self.t.INTERPRET:
+                program = program_of(taken, config)
+            first.setdefault(program, number)
+        return list(first.values())
 
     def cost(self, taken, number):
         """How long a config takes: interpreted by its number of programs, on
@@ -188,6 +193,8 @@ class Results:
 
     def sizes_for(self, taken, number, case, precision):
         """The sizes at which a case is tried with a config, or None."""
+        if not engine_cases.wanted_at(self.t, case, precision):
+            return None
         runs = self.runs(taken, number, precision)
 
         def left_in(sizes):
@@ -200,29 +207,58 @@ class Results:
     def cases_of(self, taken, number):
         """[(case, precisions)] of one config."""
         t, config = self.t, self.runnable(taken, number)
+        precisions = self.precisions_of(taken, number)
+        wanted = []
         if taken.entry.cases:
-            cases = taken.entry.cases(dict(config))
+            own = taken.entry.cases(dict(config))
         else:
-            configs = [self.runnable(taken, other)
-                       for other in range(len(taken.configs))]
-            cases = engine_cases.own_cases(t, config)
-            cases += engine_cases.shared_cases(t, configs, number)
+            own = engine_cases.own_cases(t, config)
+            if not t.INTERPRET:
+                own += engine_cases.gpu_cases(t)
+            wanted = self.shared_cases_of(taken, number)
+        wanted = [(case, precisions) for case in own] + wanted
         found = []
-        for case in cases:
+        for case, precisions in wanted:
             at_sizes = {}
-            for precision in self.precisions_of(taken, number):
-                if not engine_cases.wanted_at(t, case, precision):
-                    continue
+            for precision in precisions:
                 sizes = self.sizes_for(taken, number, case, precision)
                 if sizes is not None:
                     at_sizes.setdefault(sizes, []).append(precision)
-            for sizes, precisions in at_sizes.items():
+            for sizes, together in at_sizes.items():
                 sized = dataclasses.replace(case, sizes=sizes,
                                             config=dict(config))
-                found += one_by_one(t, sized, precisions)
+                found += one_by_one(t, sized, together)
         if not found:
             print("skip  is run at none of the sizes that the judge tries")
         return found
+
+    def shared_cases_of(self, taken, number):
+        """[(case, precisions)] of those that fall to this config."""
+        tried = self.tried(taken)
+        configs = [self.runnable(taken, other) for other in tried]
+        mine = []
+        for case, order in engine_cases.shared_cases(self.t, configs):
+            order = [tried[place] for place in order]
+            precisions = [
+                precision for precision in self.t.PRECISIONS
+                if self.taker(taken, order, case, precision) == number]
+            if precisions:
+                mine.append((case, precisions))
+        return mine
+
+    def taker(self, taken, order, case, precision):
+        """Which config tries a case: the first whose pruning leaves it in at
+        the case's sizes, else at larger ones; None if there is none."""
+        at_larger = None
+        for number in order:
+            if precision not in self.precisions_of(taken, number):
+                continue
+            sizes = self.sizes_for(taken, number, case, precision)
+            if sizes == case.sizes:
+                return number
+            if sizes and at_larger is None:
+                at_larger = number
+        return at_larger
 
     def precisions_of(self, taken, number):
         """The precisions at which a config compiles."""
@@ -232,15 +268,11 @@ class Results:
 
     def matmul_steps(self, taken):
         """Steps in memory that ends: each config, multiplier and layout."""
-        t, steps, seen = self.t, [], set()
+        t, steps = self.t, []
         launch = matmul_launch(t, taken)
         if taken.entry.steps:
             return taken.entry.steps(launch)
-        for number, config in enumerate(taken.configs):
-            program = program_of(taken, config)
-            if program in seen:
-                continue
-            seen.add(program)
+        for number in self.tried(taken):
             for precision in self.precisions_of(taken, number):
                 steps += engine_cases.end_steps(
                     t, launch, self.runnable(taken, number), precision,

@@ -32,6 +32,15 @@ def prune(configs, named_args, **settings):
 @triton.autotune(configs(EVEN_K=False)[::2] + configs(EVEN_K=True)[::2], KEY,
                  prune_configs_by={"early_config_prune": prune})
 """
+NO_ROW = """
+def prune(configs, named_args, **settings):
+    largest = 32 if named_args["m"] == 1 else 64
+    return [config for config in configs
+            if config.kwargs["BLOCK_M"] <= largest]
+
+
+@triton.autotune(configs(), KEY, prune_configs_by={"early_config_prune": prune})
+"""
 MODEL = """
 def cost(M, N, K, BLOCK_M, BLOCK_N, **settings):
     return M * N * K / (BLOCK_M * BLOCK_N)
@@ -82,6 +91,9 @@ WRONG = {
     "one step where there is one row": (
         [("tl.cdiv(k, BLOCK_K))", "1 if m == 1 else tl.cdiv(k, BLOCK_K))")],
         3, "one row", PLAIN),
+    "one step where there is one row, and half of the configs": (
+        [("tl.cdiv(k, BLOCK_K))", "1 if m == 1 else tl.cdiv(k, BLOCK_K))")],
+        3, "one row", NO_ROW),
     "ieee left out": (
         [("    pid = tl", "    tl.static_assert(not IEEE, 'later')\n"
           "    pid = tl")], 4, "0 configs compile in ieee", PLAIN),
