@@ -280,13 +280,13 @@ def processors():
 
 def verdicts(jobs, outcomes):
     """{entry: whether all of its jobs were right}; prints a line for each."""
-    right = {}
+    right, explained = {}, set()
     printed = io.StringIO()
     for job, outcome in zip(jobs, outcomes, strict=True):
         with contextlib.redirect_stdout(printed):
             if job.about and job.entry not in right:
                 print(f"{job.entry}: {job.about}")
-            passed = engine_run.print_summary(job.label, outcome)
+            passed = engine_run.print_summary(job.label, outcome, explained)
         right[job.entry] = right.get(job.entry, True) and passed
     # At once, since other processes print beside this one.
     print(printed.getvalue(), end="")

@@ -4,6 +4,7 @@ Triton's first representation of a kernel (TTIR) says of every dot which types
 it multiplies and at which precision. It is made in a tenth of a second and
 before anything is optimised, so every config can be read at every layout.
 """
+import inspect
 import re
 
 from exercises.engine_form import (BLOCKS, OPTIONS, config_text, is_block,
@@ -170,7 +171,7 @@ class Multipliers:
             return self.compiler.modules(
                 {**config, "IEEE": precision == "ieee", **ones}, "ttir", card)
         except self.t.triton.compiler.errors.CompileTimeAssertionFailure as no:
-            reason = f"a static_assert fails: {last_line(no)}"
+            reason = f"a static_assert fails: {last_line(no, self.taken.kernel)}"
             if layout in FIRST:
                 self.skipped.setdefault(number, {})[precision] = reason
             elif layout not in SINGLE:
@@ -179,7 +180,7 @@ class Multipliers:
         except Exception as error:
             self.faults.append(
                 f"{precision} {config_text(config)}, {layout}, does not "
-                f"compile: {last_line(error)}")
+                f"compile: {last_line(error, self.taken.kernel)}")
         return None
 
     def compiled_in(self, precision):
@@ -303,11 +304,18 @@ def plain(text):
     return re.sub(r"@[\w.$]+", counted, text)
 
 
-def last_line(error):
-    """The end of a compiler's message, with the line of source above it."""
+def last_line(error, kernel):
+    """The end of a compiler's message, with the line of source above it and,
+    where it is the kernel's own, the line's number in the file."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    shown = [line for line in lines[-3:] if set(line) != {"^"}]
-    return f"{type(error).__name__}: {' | '.join(shown)}"[:400]
+    shown = " | ".join(line for line in lines[-3:] if set(line) != {"^"})
+    node = getattr(error, "node", None)
+    if node is not None and getattr(error, "src", None) == kernel.src:
+        above, first = inspect.getsourcelines(inspect.unwrap(kernel.fn))
+        while not above[0].startswith("def "):
+            above, first = above[1:], first + 1
+        shown = f"line {first + node.lineno - 1}: {shown}"
+    return f"{type(error).__name__}: {shown}"[:400]
 
 
 def compile_faults(t, taken, capability):
@@ -316,7 +324,7 @@ def compile_faults(t, taken, capability):
 
     The interpreter runs Python, and takes much that the compiler refuses.
     """
-    compiler, faults = Compiler(t, taken, capability), []
+    compiler, faults = Compiler(t, taken, capability), {}
     widths = {"row_stride": 1, "n_rows": 1, "n_cols": 1}
     names = parameters_of(taken.kernel)
     for rows, cols in ((33, 17), (33, 1000), (1, 1)):
@@ -333,10 +341,13 @@ def compile_faults(t, taken, capability):
             try:
                 compiler.modules({**settings, **ones}, "ttir")
             except Exception as error:
-                said = f"does not compile: {last_line(error)}"
-                if said not in faults:
-                    faults.append(said)
-    return faults
+                told = last_line(error, taken.kernel)
+                # The reason differs from size to size, and the place does not.
+                place = told.split(" | ")[0]
+                faults.setdefault(place, f"for rows of {cols} with "
+                                  f"{config_text(settings)} it does not "
+                                  f"compile: {told}")
+    return list(faults.values())
 
 
 def emitted_faults(t, taken, capability, skipped):

@@ -112,6 +112,9 @@ class Results:
             except OSError as error:
                 print(f"skip  {label}: not enough addresses here, {error}")
                 continue
+            except self.t.WrongResult as problem:
+                print(f"FAIL  {label}\n      {problem}")
+                right = False
             except Exception as error:
                 said = f"{label}: {type(error).__name__}: {error}"
                 if self.beside_gpu:

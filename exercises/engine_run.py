@@ -156,8 +156,11 @@ def ended(child, printed):
     return outcome(printed.decode(errors="backslashreplace"), name)
 
 
-def print_summary(label, outcome):
-    """Print a job's line, and its first failures; whether it passed."""
+def print_summary(label, outcome, explained):
+    """Print a job's line, and its first failures; whether it passed.
+
+    explained: the signals that were explained before; they are added to.
+    """
     if outcome is None:
         print(f"skip  {label}: not tried after what failed")
         return False
@@ -171,7 +174,12 @@ def print_summary(label, outcome):
         for number in failed[:SHOWN]:
             print_failure(lines, number)
     if outcome.right is None:
-        print(f"FAIL  {label}: {end_words(outcome.ended_by)}")
+        words = end_words(outcome.ended_by)
+        if outcome.ended_by in explained:
+            words = f"ended by {outcome.ended_by}, as above"
+        elif outcome.ended_by:
+            explained.add(outcome.ended_by)
+        print(f"FAIL  {label}: {words}")
         if lines and lines[-1].startswith(TRYING):
             print(f"      It was in {lines[-1].removeprefix(TRYING)}")
         elif lines:

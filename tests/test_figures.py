@@ -654,7 +654,8 @@ def test_the_newest_ladder_is_drawn(folder, monkeypatch, capsys):
             ("a", "27", LADDER), ("b", "28", LADDER),
             ("c", "29", LADDER.replace("exit 0", "exit 3")),
             ("d", "29", LADDER.replace("Triton 3.7.1", "Triton 3.9.0")),
-            ("e", "29", without)):
+            ("e", "29", without),
+            ("f", "29", LADDER.replace("2048 cubed", "4096 cubed"))):
         (folder / f"library-speed-h200-{name}.txt").write_text(
             text.replace("2026-11-30", f"2026-11-{day}"), "utf-8")
     assert plots.main([]) == 0

@@ -162,7 +162,7 @@ SOFTMAX = {
              "keep_dims=True), -20.0)), 0.0)")], 3, "small shares are off"),
     "a chained comparison": (
         2, [("(cols < n_cols)", "(0 <= cols < n_cols)")], 3,
-        "does not compile: "),
+        "it does not compile: "),
     "three warps": (2, [(CHOICE, CHOICE.replace("4}", "3}"))], 4,
                     "num_warps=3; wanted is one of 1, 2, 4, 8, 16, 32"),
     "three rows": (2, [(CHOICE, CHOICE.replace("max(512 // block, 4)", "3"))],
@@ -178,7 +178,7 @@ SOFTMAX = {
     "a plain global": (
         3, [("LOWEST = tl.constexpr(-(2.0 - 2.0**-23) * 2.0**127)",
              "LOWEST = -(2.0 - 2.0**-23) * 2.0**127")], 3,
-        "does not compile: "),
+        "it does not compile: "),
     "pieces open where 16 divides the columns": (
         3, [("mask=cols < n_cols, other=-float",
              "mask=(cols < n_cols) | (n_cols % 16 == 0), other=-float")], 3,

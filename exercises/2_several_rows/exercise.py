@@ -113,12 +113,9 @@ def end_steps(t, launch):
 
 
 def right_rows(t, launch, rows, cols, put, put_result):
-    """Whether softmax is right on rows that are put somewhere."""
-    values = t.small_numbers(rows, cols)
-    with t.np.errstate(all="ignore"):  # of rows that hang over
-        out = launch(put(values), put_result(t.torch.zeros_like(values)))
-    error = t.np.abs(out.numpy() - t.softmax64(values.numpy())).max()
-    return bool(error <= t.softmax_tolerance(cols)[0])
+    """The lesson's, where rows that hang over may make numpy warn."""
+    with t.np.errstate(all="ignore"):
+        return t.right_rows(launch, put, put_result, rows, cols)
 
 
 def operands(t, cols):
