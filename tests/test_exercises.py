@@ -41,7 +41,7 @@ WRONG = [
     (2, "row_mask_on_load_alone", 3, "wrote outside the result"),
     (2, "one_maximum_for_all", 3, "rows of many kinds"),
     (2, "down_the_columns", 3, "row sums"),
-    (2, "int32_rows", 3, "It was in 3 x 5, rows 2^30 elements apart"),
+    (2, "int32_rows", 3, "It was in 6 x 5, rows 2^30 elements apart"),
     (2, "begins_too_early", 3, "elements of the result were not written"),
     (2, "four_rows", 3, "elements of the result were not written"),
     (2, "rows_no_power_of_two", 4, "wanted is a power of two"),
@@ -253,9 +253,10 @@ def test_the_index_has_every_exercise_in_order():
 
 def newest(pattern):
     """The text of the newest transcript of that name, or an empty one."""
-    found = sorted((ROOT / "transcripts").glob(pattern),
-                   key=lambda path: re.findall(r"\d{4}-\d\d-\d\d", path.name))
-    return found[-1].read_text(encoding="utf-8") if found else ""
+    found = [path.read_text(encoding="utf-8")
+             for path in (ROOT / "transcripts").glob(pattern)]
+    # A transcript begins with its date and time.
+    return max(found, default="", key=lambda text: text.splitlines()[0])
 
 
 def chosen_now(number, cols):

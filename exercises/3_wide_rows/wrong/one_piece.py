@@ -15,4 +15,4 @@ def pieces_kernel(in_ptr, out_ptr, row_stride, n_cols, PIECE: tl.constexpr):
 
 
 def choose(rows, cols):
-    return {"PIECE": triton.next_power_of_2(cols), "num_warps": 32}
+    return {"PIECE": min(triton.next_power_of_2(cols), 32768), "num_warps": 32}
