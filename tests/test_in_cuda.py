@@ -551,6 +551,7 @@ def run_program(*arguments, **env):
     return run_script(*arguments, script=PROGRAM, env=env)
 
 
+@pytest.mark.slow
 def test_help():
     output = ended(run_program("--help"), 0)
     assert in_cuda.__doc__.strip() in output

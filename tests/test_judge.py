@@ -129,7 +129,7 @@ for status, table in ((4, FORM), (2, NOT_STARTED), (3, MULTIPLIER),
 QUICK = [*FORM, *MULTIPLIER, *NOT_STARTED]  # 5 s each; the others take 20
 
 
-@pytest.mark.parametrize("name", in_turn(QUICK, 12, 5) + in_turn(RESULT, 0, 16))
+@pytest.mark.parametrize("name", in_turn(QUICK, 20, 5) + in_turn(RESULT, 0, 16))
 def test_a_wrong_submission_gets_its_status(name):
     status, words = WRONG[name]
     limit = {"CHECK_IMPORT_LIMIT": "5"} if name == "hangs" else {}
@@ -241,6 +241,7 @@ def test_no_gpu_is_refused_before_the_submission_is_imported():
     assert "With TRITON_INTERPRET=1 all but the time is judged" in out
 
 
+@pytest.mark.slow
 @pytest.mark.interpreter
 def test_a_variable_that_triton_takes_for_off_is_off():
     out = ended(judge(4, AUTOTUNE / "autotuned.py", TRITON_INTERPRET="0"), 1)
@@ -254,6 +255,7 @@ def test_an_unimportable_lesson_is_status_2(tmp_path):
     assert "no torch here" in out
 
 
+@pytest.mark.slow
 def test_a_warning_that_a_file_makes_an_error_is_named(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("import warnings\nwarnings.simplefilter('error')\n"
@@ -323,7 +325,7 @@ def runs(number):
     return text.rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("seconds", [0.5, 5])
+@pytest.mark.parametrize("seconds", in_turn([5, 0.5], 2))
 def test_an_interrupt_is_130_and_leaves_nobody_behind(seconds):
     run = started(4, AUTOTUNE / "wrong" / "hangs.py", CHECK_IMPORT_LIMIT="99")
     time.sleep(seconds)

@@ -197,7 +197,7 @@ SOFTMAX = {
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn(SOFTMAX, 7, 3))
+@pytest.mark.parametrize("name", in_turn(SOFTMAX, 14, 3))
 def test_softmaxes_that_were_once_misjudged(name, tmp_path):
     number, edits, status, words = SOFTMAX[name]
     text = SOLUTIONS[number].replace(

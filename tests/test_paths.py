@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import triton
-from conftest import DEVICE, ROOT, SCRIPT, ended, run_script
+from conftest import DEVICE, ROOT, SCRIPT, ended, in_turn, run_script
 
 import triton_softmax_matmul as t
 
@@ -186,7 +186,7 @@ triton.__version__, numpy.__version__ = {!r}, {!r}
 """
 
 
-@pytest.mark.parametrize("version", ["3.5.1", "3.6.0"])
+@pytest.mark.parametrize("version", in_turn(["3.5.1", "3.6.0"], 2))
 def test_an_old_triton_cannot_interpret_with_numpy_24(run_after, version):
     text = ended(run_after(VERSIONS.format(version, "2.4.0"),
                            TRITON_INTERPRET="1"), 2)
@@ -257,7 +257,8 @@ def test_a_value_that_is_not_on_is_refused_without_a_gpu():
     assert "TRITON_INTERPRET is set to '2'" in text
 
 
-@pytest.mark.parametrize("before, after", [(None, "1"), ("1", "0")])
+@pytest.mark.parametrize("before, after", in_turn([(None, "1"), ("1", "0")],
+                                                  2))
 def test_interpret_changed_after_triton_was_imported(run_after, before, after):
     text = ended(run_after(
         f"import os, triton; os.environ['TRITON_INTERPRET'] = {after!r}",

@@ -59,7 +59,7 @@ def test_the_run_fails(name, tmp_path, run):
     assert seen(status, output, fault.seen), f"{status}\n{output}"
 
 
-@pytest.mark.parametrize("name", in_turn(LOST, 8, 3))
+@pytest.mark.parametrize("name", in_turn(LOST, 16, 3))
 def test_a_lost_verdict_is_seen(name, tmp_path, run):
     """What test_the_run_fails asserts does not hold with the verdict lost."""
     edits, other = LOST[name]
@@ -77,7 +77,7 @@ def misjudged(path):
 
 
 @pytest.mark.interpreter
-@pytest.mark.parametrize("name", in_turn([None, *JUDGES], 24, 6))
+@pytest.mark.parametrize("name", in_turn([None, *JUDGES], 40, 6))
 def test_a_wrong_judge_is_seen(name, tmp_path):
     """The script's checks judge every made-up run rightly, the faulty not."""
     wrong = misjudged(planted(tmp_path, JUDGES.get(name, ())))

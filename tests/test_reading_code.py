@@ -79,7 +79,7 @@ WORDS = {"ttir": "tt.dot", "ttgir": "#ttg.", "ptx": ".target sm_90a",
          "sass": "EXIT"}
 
 
-@pytest.mark.parametrize("interpret", [None, "1"])
+@pytest.mark.parametrize("interpret", in_turn([None, "1"], 2))
 @pytest.mark.parametrize("what", in_turn(WORDS, 4, 3))
 def test_show_prints_the_code(what, interpret):
     result = run_script(
@@ -118,7 +118,7 @@ t.compare(mine, t.softmax_kernel, 86, "ttir")
 """
 
 
-@pytest.mark.parametrize("interpret", [None, "1"])
+@pytest.mark.parametrize("interpret", in_turn([None, "1"], 2))
 def test_compare_sets_two_kernels_side_by_side(tmp_path, interpret):
     script = tmp_path / "two_kernels.py"
     script.write_text(COMPARE)
